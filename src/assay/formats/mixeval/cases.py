@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from assay.engine.experiment.imports.foreign import ForeignCase, Rest
 from assay.engine.experiment.imports.kept import restored
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import content_of
+from assay.formats.mixeval.dataset import Row, content_of
 from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.verdicts import Tally, evaluation_from
@@ -16,7 +16,6 @@ from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 
-Row = dict[str, Any]
 _JUDGED = ("judge_results_ff_model_judge_", "judge_results_mp_model_judge_")
 
 

@@ -7,7 +7,7 @@ weights): each is an item, and `metadata.content` says which are equal.
 import ast
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -34,7 +34,7 @@ _HUB = {"mixeval": "MixEval", "mixeval_hard": "MixEval_Hard"}
 _DATE = re.compile(r"|hub|\d{4}-\d\d-\d\d")
 _MOST_PROBLEMS = 5
 _MOST_OPTIONS = 26  # as there are letters
-Entry = dict[str, Any]
+Row = dict[str, Any]
 
 
 def benchmark_name(name: str) -> str:
@@ -69,7 +69,7 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
     raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
 
 
-Placed = tuple[str, str, str, Entry]
+Placed = tuple[str, str, str, Row]
 
 
 def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
@@ -134,7 +134,7 @@ def mixeval(
     base: bool = False,
     five_shot: str = "",
     corrections: str = "",
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Row]]:
     """MixEval's items, with the protocol's prompt as `formated_input`.
 
     Parameters:
@@ -175,9 +175,7 @@ def mixeval(
         )
 
 
-def stamp(
-    name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any
-) -> dict[str, Any]:
+def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> Row:
     """What tells that the files are still those that were read."""
     if name.startswith("hf:"):
         of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
@@ -192,9 +190,7 @@ def stamp(
     return {"files": [file_stamp(path) for path in files if path.exists()]}
 
 
-def item_row(
-    entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = ""
-) -> dict[str, Any]:
+def item_row(entry: Row, kind: str, id: str, *, benchmark: str, prefix: str = "") -> Row:
     """The row of an entry: every key of it is in `data`, but for the target, which is the ground truth."""
     shown = {key: value for key, value in entry.items() if key not in ("target", "id")}
     return {
@@ -210,7 +206,7 @@ def item_row(
     }
 
 
-def formatted(entry: Entry, kind: str, prefix: str = "") -> str:
+def formatted(entry: Row, kind: str, prefix: str = "") -> str:
     make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
     return f"{prefix}{make(entry)}\n" if prefix else make(entry)
 
@@ -229,13 +225,13 @@ def read_target(target: Any, kind: str) -> Any:
     return target
 
 
-def content_of(entry: Entry) -> str:
+def content_of(entry: Row) -> str:
     """Equal for entries that ask the same: the protocol repeats items, and repeats add no evidence."""
     parts = [entry.get(key) for key in ("benchmark_name", "context", "prompt", "options", "target")]
     return digest("mixeval-content", canonical(parts)).hex()[:16]
 
 
-def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
+def problem_of(entry: Row, kind: str) -> str | None:
     """What is wrong with an entry, or None."""
     for key in ("prompt", "benchmark_name"):
         if not isinstance(entry.get(key), str):
@@ -259,15 +255,15 @@ def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
 
 # ---- corrections
 
-_NO_CHANGE: Entry = {}
+_NO_CHANGE: Row = {}
 
 
-def read_corrections(path: str) -> dict[str, Entry | None]:
+def read_corrections(path: str) -> dict[str, Row | None]:
     """By item id: the changed keys, or None to leave the entry out. The file is a JSON list, an object by id, or
     lines: {"id": "free-form/12", "exclude": true} or {"id": "multiple-choice/3", "target": [1]}."""
     if not path:
         return {}
-    found: dict[str, Entry | None] = {}
+    found: dict[str, Row | None] = {}
     try:
         with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:

@@ -6,7 +6,6 @@ is kept in it as `assay`, which the original passes on; `item_id` is the id of a
 """
 
 import json
-from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -14,14 +13,20 @@ import msgspec
 from assay.engine.experiment.imports.foreign import Rest, key_of
 from assay.engine.experiment.imports.kept import KEPT
 from assay.formats.mixeval import compat
-from assay.formats.mixeval.dataset import content_of, formatted, item_row, problem_of, read_target
+from assay.formats.mixeval.dataset import (
+    Row,
+    content_of,
+    formatted,
+    item_row,
+    problem_of,
+    read_target,
+)
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.records import Item, Response
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
 from assay.text.template import question, variables
 
-Row = dict[str, Any]
 OWN_ID = "item_id"
 _ENTRY = ("problem_type", "context", "prompt", "options", "target", "benchmark_name")
 _VERDICT = (
@@ -85,11 +90,11 @@ def can_score(entry: Row, kind: str) -> bool:
     return problem_of(entry, kind) is None
 
 
-def kind_of(row: Mapping[str, Any]) -> str:
+def kind_of(row: Row) -> str:
     return MULTIPLE_CHOICE if isinstance(row.get("options"), list) else FREE_FORM
 
 
-def id_of(row: Mapping[str, Any]) -> str:
+def id_of(row: Row) -> str:
     """The id of the item that a row or an entry is about."""
     own = row.get(OWN_ID)
     return own if isinstance(own, str) and own else f"{kind_of(row)}/{row['id']}"
@@ -192,5 +197,5 @@ def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
     )
 
 
-def is_verdict(row: Mapping[str, Any]) -> bool:
+def is_verdict(row: Row) -> bool:
     return "eval_result" in row or "judge_response" in row

@@ -8,11 +8,11 @@ weighted by the kinds' shares of the entries.
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import cast
 
 from assay.engine.experiment.imports.kept import labelled
 from assay.formats.mixeval import compat
-from assay.formats.mixeval.dataset import read_target
+from assay.formats.mixeval.dataset import Row, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.exchange import kind_of
 from assay.formats.mixeval.plans import COMPATIBLE
@@ -47,7 +47,6 @@ def _weighted(kinds: dict[str, list[float]]) -> float:
     return sum(round(added / count, 3) * (count / total) for added, count in kinds.values())
 
 
-Row = dict[str, Any]
 _NUMBER, _WORD = re.compile(r"\d+\.\d+|\d+"), re.compile(r"\b[A-Z]\b")
 
 

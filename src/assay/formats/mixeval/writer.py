@@ -6,7 +6,6 @@ accepted answer, are in `unscored.jsonl`, which the original does not read.
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -16,7 +15,7 @@ from assay.analysis.look.side_by_side import SideBySide
 from assay.engine.experiment.imports.foreign import Rest, content_id
 from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, benchmark_name
+from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, Row, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.exchange import (
     can_score,
@@ -32,7 +31,6 @@ from assay.records import Item
 from assay.registry import writer
 from assay.store.files import safe_name
 
-Row = dict[str, Any]
 _SHORT: dict[str, str] = dict(zip(KINDS, ("ff", "mp"), strict=True))
 _UNSCORED = "unscored"
 _encode = msgspec.json.Encoder().encode

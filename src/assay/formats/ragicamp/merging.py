@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import msgspec
 
@@ -77,7 +77,7 @@ class RowList:
         yield b"\n  ]" if self.count else b"]"
 
 
-def document(head: Mapping[str, Any], **lists: RowList) -> Iterator[bytes]:
+def document(head: Row, **lists: RowList) -> Iterator[bytes]:
     """Return an object with lists as its last fields, in parts."""
     fields = msgspec.json.format(msgspec.json.encode(dict(head)), indent=2)
     yield fields[: fields.rindex(b"\n}")]

@@ -124,7 +124,7 @@ class Results:
         self._reported = Reported()
 
     @property
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Row:
         """What tells that the files are still those that were read."""
         return {
             "format": "ragicamp",
@@ -132,7 +132,7 @@ class Results:
         }
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         """What the files say beyond rows."""
         agents = self.found.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}

@@ -49,7 +49,7 @@ from assay.store.files import make_folder, store_error, temporary_suffix, write_
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")
-_PARAMS: dict[str, dict[str, Any]] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
+_PARAMS: dict[str, Row] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
 _FACET = "model_name"
 _ID = "scores"
 Samples = Literal["separate", "mean"]

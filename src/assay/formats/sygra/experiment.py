@@ -44,6 +44,7 @@ from assay.formats.sygra.outputs import (
 )
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
+from assay.formats.sygra.types import Row
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
@@ -157,7 +158,7 @@ class SygraRun:
         return digest("sygra", canonical(parts)).hex()[:16]
 
     @property
-    def data_config(self) -> dict[str, Any]:
+    def data_config(self) -> Row:
         config = self.source.get("data_config") or {}
         if not isinstance(config, dict):
             raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
@@ -189,7 +190,7 @@ class SygraRun:
             keep(self.folder, begun)
         return result
 
-    def _open(self) -> Iterator[dict[str, Any]]:
+    def _open(self) -> Iterator[Row]:
         return open_records(
             self.data_config,
             base=self.task.base,
@@ -199,9 +200,7 @@ class SygraRun:
             where=f"{self.task.graph}: data_config",
         )
 
-    async def _store_records(
-        self, store: FlatStore, records: Iterator[dict[str, Any]]
-    ) -> DatasetRepository:
+    async def _store_records(self, store: FlatStore, records: Iterator[Row]) -> DatasetRepository:
         """Make items of the records, and check that all has its variables."""
         is_new = store.manifest("dataset", store.id) is None
         try:
@@ -232,9 +231,7 @@ class SygraRun:
         columns = self.graph.output.fields or self.graph.declared
         check_columns(self.processors, columns, partial(self.graph.output.can_have, holds=holds))
 
-    def _rows(
-        self, records: Iterator[dict[str, Any]], has_digests: bool
-    ) -> Iterator[tuple[str, Any]]:
+    def _rows(self, records: Iterator[Row], has_digests: bool) -> Iterator[tuple[str, Any]]:
         known = item_ids(records, by_index=not has_digests)
         for number, (id, record) in enumerate(known, self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)

@@ -29,6 +29,7 @@ from assay.formats.sygra.metrics.counting import (
     by_problem,
     quoted,
 )
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
 from assay.metrics.pass_rate import pass_rate
@@ -54,7 +55,7 @@ def _register(name: str, kind: type[Counting]) -> None:
     def measure(group: Group, **params: Any) -> Values:
         return _counted(kind(**{**keys, **params}), group)
 
-    def columns(params: Mapping[str, Any]) -> list[str]:
+    def columns(params: Config) -> list[str]:
         return [*kind.reads, PROBLEM, *(params[key] for key in keys if "." in params.get(key, ""))]
 
     measure.__name__ = measure.__qualname__ = name.replace("@", "_at_").replace("^", "_power_")
@@ -75,7 +76,7 @@ def aggregator(
     group: Group,
     *,
     metric: Annotated[str, Meta(min_length=1)],
-    params: Mapping[str, Any] | None = None,
+    params: Config | None = None,
     module: str = "",
     base: str = "",
 ) -> Values:
@@ -101,7 +102,7 @@ def aggregator(
         payload: Any = _plain(made.calculate(list(_results(group))))
     except Exception as error:  # user code may raise anything
         raise UserError(error_text(error)) from error
-    shown: dict[str, Any] = payload if isinstance(payload, dict) else {metric: payload}
+    shown: Row = payload if isinstance(payload, dict) else {metric: payload}
     numbers = {key: number for key, number in shown.items() if type(number) in (int, float)}
     value = numbers.get(metric, next(iter(numbers.values())) if len(numbers) == 1 else None)
     problems = by_problem(group, group.columns[PROBLEM])
@@ -156,7 +157,7 @@ def _results(group: Group) -> Iterator[UnitMetricResult]:
         )
 
 
-def _side(value: Any, beside: dict[str, Any]) -> dict[str, Any]:
+def _side(value: Any, beside: Row) -> Row:
     if not isinstance(value, dict):
         value = {} if value is None else {_TEXT: value}
     return {**beside, **value}
@@ -177,7 +178,7 @@ class Entry(msgspec.Struct):
     metric: BaseAggregatorMetric | None
     copied: dict[str, str]
     problem: str | None = None
-    settings: dict[str, Any] = {}
+    settings: Row = {}
     apart: str = ""
 
     @property
@@ -212,7 +213,7 @@ def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) ->
     return "name" if is_older else "field"
 
 
-def column_of(configured: Mapping[str, Any], default: str) -> str:
+def column_of(configured: Config, default: str) -> str:
     """The column that an entry reads; of a list it is the first."""
     column: Any = configured.get("unit_metrics_results", default)
     if isinstance(column, list):
@@ -220,7 +221,7 @@ def column_of(configured: Mapping[str, Any], default: str) -> str:
     return str(column or "")
 
 
-def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialect) -> list[Entry]:
+def entries(configured: Sequence[Config], default: str, style: Dialect) -> list[Entry]:
     """The configured aggregators with their report keys: the plain name, or `<column>-<name>`.
 
     Two of one name on different columns would hide one another under the plain name, so both get the long one. Two on
@@ -248,7 +249,7 @@ def entries(configured: Sequence[Mapping[str, Any]], default: str, style: Dialec
     return distinct
 
 
-def _entry(configured: Mapping[str, Any], field: str) -> Entry:
+def _entry(configured: Config, field: str) -> Entry:
     name, params = str(configured.get("name") or ""), configured.get("params", {})
     entry = Entry(name, name, field, "", None, {})
     try:

@@ -10,9 +10,10 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.transform import Load
+from assay.formats.sygra.types import Config
 from assay.registry import nearest
 
-Check = Callable[[Mapping[str, Any]], list[str]]
+Check = Callable[[Config], list[str]]
 Convert = Callable[[Any], Any]
 
 _TOKEN = re.compile(r"\s*([A-Za-z_]+|[\[\],])\s*")
@@ -26,7 +27,7 @@ _RULES: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def row_schema(config: Mapping[str, Any], *, load: Load, where: str = "schema_config") -> Check:
+def row_schema(config: Config, *, load: Load, where: str = "schema_config") -> Check:
     """The check that a `schema_config` means: a pydantic class under `schema`, or `fields`."""
     if config.get("schema"):
         return _by_class(load(str(config["schema"]), f"{where}.schema"), f"{where}.schema")
@@ -47,7 +48,7 @@ def _by_class(schema: Any, where: str) -> Check:
             fix="name a class that inherits pydantic.BaseModel",
         )
 
-    def check(record: Mapping[str, Any]) -> list[str]:
+    def check(record: Config) -> list[str]:
         try:
             validate(dict(record))
         except Exception as error:  # a user's validator may raise anything
@@ -74,7 +75,7 @@ def _field(field: Any, where: str) -> Check:
         if key not in _RULES:
             raise UserError(f"unknown rule {key!r}", where=where, fix=nearest(str(key), _RULES))
 
-    def check(record: Mapping[str, Any]) -> list[str]:
+    def check(record: Config) -> list[str]:
         if name not in record:
             return [f"{name}: it is missing"]
         try:

@@ -13,12 +13,13 @@ from datetime import date, time
 from typing import Any
 
 from assay.errors import UserError
+from assay.formats.sygra.types import Config, Row
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null
 
 
-def cleaned(record: dict[str, Any]) -> dict[str, Any]:
+def cleaned(record: Row) -> Row:
     """The record with plain values."""
     return {
         name if type(name) is str else str(name): value
@@ -52,7 +53,7 @@ def as_text(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
 
 
-Record = dict[str, Any]
+Record = Row
 Records = Iterator[Record]
 
 
@@ -64,7 +65,7 @@ class DataTransform(ABC):
     def name(self) -> str: ...
 
     @abstractmethod
-    def transform(self, data: list[Record], params: dict[str, Any]) -> list[Record]: ...
+    def transform(self, data: list[Record], params: Row) -> list[Record]: ...
 
 
 class Streamed(DataTransform):
@@ -78,13 +79,13 @@ class Streamed(DataTransform):
         ).lower()
 
     @abstractmethod
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records: ...
+    def stream(self, records: Records, params: Config) -> Records: ...
 
-    def transform(self, data: list[Record], params: dict[str, Any]) -> list[Record]:
+    def transform(self, data: list[Record], params: Row) -> list[Record]:
         return list(self.stream(iter(data), params))
 
 
-def mapping(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def mapping(params: Config, name: str) -> Config:
     """A parameter that must be a mapping; null and nothing are an empty one."""
     value: Any = params.get(name)
     if not isinstance(value, Mapping | None):
@@ -94,7 +95,7 @@ def mapping(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value or {}
 
 
-def whole(params: Mapping[str, Any], *names: str, default: int = 0, least: int = 0) -> int:
+def whole(params: Config, *names: str, default: int = 0, least: int = 0) -> int:
     """The first of these parameters that is given, as a whole number."""
     value: Any = next((params[name] for name in names if params.get(name) is not None), default)
     try:
@@ -152,7 +153,7 @@ def _stage(step: Any, load: Load, where: str) -> Stage:
     return lambda records: _listed(transform, dotted, records, settings, where)
 
 
-def _streamed(instance: Streamed, records: Records, params: dict[str, Any], where: str) -> Records:
+def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> Records:
     try:
         yield from instance.stream(records, params)
     except UserError as error:
@@ -161,7 +162,7 @@ def _streamed(instance: Streamed, records: Records, params: dict[str, Any], wher
 
 
 def _listed(
-    transform: Callable[..., Any], name: str, records: Records, params: dict[str, Any], where: str
+    transform: Callable[..., Any], name: str, records: Records, params: Row, where: str
 ) -> Records:
     """User code, which is given all records at once."""
     everything = list(records)

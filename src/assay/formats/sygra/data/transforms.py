@@ -6,7 +6,7 @@ followed it to tell where it stands.
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -19,6 +19,7 @@ from assay.formats.sygra.data.transform import (
     mapping,
     whole,
 )
+from assay.formats.sygra.types import Config
 from assay.registry import nearest
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
 class RenameFieldsTransform(Streamed):
     """`mapping: {old: new}`. A new name that the record has already is kept, both stay, unless `overwrite`."""
 
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
+    def stream(self, records: Records, params: Config) -> Records:
         names, overwrite = mapping(params, "mapping"), bool(params.get("overwrite"))
         for record in records:
             renamed = dict(record)
@@ -47,7 +48,7 @@ class RenameFieldsTransform(Streamed):
 class AddNewFieldTransform(Streamed):
     """`mapping: {field: constant}`."""
 
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
+    def stream(self, records: Records, params: Config) -> Records:
         constants = mapping(params, "mapping")
         return ({**record, **constants} for record in records)
 
@@ -55,7 +56,7 @@ class AddNewFieldTransform(Streamed):
 class AddRetryFieldsTransform(Streamed):
     """What a loop with retries counts with: `max_retries`, `curr_retries`, `original_current_user_text`."""
 
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
+    def stream(self, records: Records, params: Config) -> Records:
         constants = {
             "max_retries": params.get("max_retries", 3),
             "curr_retries": params.get("initial_retry_count", 0),
@@ -73,7 +74,7 @@ class SkipRecords(Streamed):
     """Leaves records out: `skip_type: range` with `range: "[:10],[-10:]"`, or `skip_type: count` with
     `count: {from_start, from_end}`."""
 
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
+    def stream(self, records: Records, params: Config) -> Records:
         kind = params.get("skip_type") or "range"
         if kind == "count":
             count = mapping(params, "count")
@@ -89,7 +90,7 @@ class CombineRecords(Streamed):
     Windows end with the last record; without something to combine, records stay as they are.
     """
 
-    def stream(self, records: Records, params: Mapping[str, Any]) -> Records:
+    def stream(self, records: Records, params: Config) -> Records:
         size = whole(params, "combine", default=1)
         if size < 2:
             return records

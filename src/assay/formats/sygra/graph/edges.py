@@ -13,12 +13,13 @@ from assay.errors import UserError
 from assay.formats.sygra.graph.asking import Surroundings
 from assay.formats.sygra.graph.called import UserFunction
 from assay.formats.sygra.graph.nodes import Node
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Context
 from assay.registry import nearest
 
 START, END = "START", "END"
 EXIT = ".END"
-Subgraph = Callable[[str], Mapping[str, Any]]
+Subgraph = Callable[[str], Config]
 Chain = tuple[str, ...]
 
 
@@ -26,9 +27,9 @@ class Expanded:
     """A graph without subgraphs: node configs by name, edges, and each level's nodes for checks of that level."""
 
     def __init__(self, subgraph: Subgraph | None, notes: list[str]) -> None:
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.edges: list[dict[str, Any]] = []
-        self.levels: list[dict[str, dict[str, Any]]] = []
+        self.nodes: dict[str, Row] = {}
+        self.edges: list[Row] = []
+        self.levels: list[dict[str, Row]] = []
         self._subgraph = subgraph
         self._notes = notes
 
@@ -37,7 +38,7 @@ class Expanded:
         config: Any,
         where: str,
         prefix: str = "",
-        changes: Mapping[str, Any] | None = None,
+        changes: Config | None = None,
         chain: Chain = (),
     ) -> None:
         """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
@@ -47,7 +48,7 @@ class Expanded:
                 self._notes.append(
                     f"{where}: node_config_map names {name!r}, which is not a node of the subgraph"
                 )
-        level: dict[str, dict[str, Any]] = {}
+        level: dict[str, Row] = {}
         self.levels.append(level)
         inner: set[str] = set()
         for name, entry in nodes.items():
@@ -79,7 +80,7 @@ class Expanded:
             self.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
 
 
-def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
+def _parts(config: Any, where: str) -> tuple[Config, list[Any]]:
     if not isinstance(config, Mapping):
         raise UserError(
             "there is no graph_config",
@@ -102,9 +103,7 @@ def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
     return {str(name): node for name, node in nodes.items()}, edges
 
 
-def _load(
-    node: Mapping[str, Any], subgraph: Subgraph | None, place: str, chain: Chain
-) -> tuple[str, Mapping[str, Any]]:
+def _load(node: Config, subgraph: Subgraph | None, place: str, chain: Chain) -> tuple[str, Config]:
     wanted = node.get("subgraph")
     if not isinstance(wanted, str) or subgraph is None:
         raise UserError(
@@ -118,7 +117,7 @@ def _load(
     return wanted, subgraph(wanted)
 
 
-def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]:
+def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:
     """The edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
     if not isinstance(edge, Mapping):
         raise UserError(
@@ -145,7 +144,7 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
     return renamed
 
 
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(first: Config, second: Config) -> Row:
     merged = dict(first)
     for key, value in second.items():
         old = merged.get(key)
@@ -179,7 +178,7 @@ class Branch(NamedTuple):
     table: dict[Any, str]
     source: str
 
-    async def choose(self, state: dict[str, Any], context: Context) -> list[str]:
+    async def choose(self, state: Row, context: Context) -> list[str]:
         answer = await self.function(context, state)
         targets: list[str] = []
         for name in answer if isinstance(answer, (list, tuple)) else [answer]:
@@ -198,7 +197,7 @@ class Way(msgspec.Struct):
     targets: list[str] = []
     branches: list[Branch] = []
 
-    async def follow(self, state: dict[str, Any], context: Context) -> list[str]:
+    async def follow(self, state: Row, context: Context) -> list[str]:
         targets = dict.fromkeys(self.targets)
         for branch in self.branches:
             targets |= dict.fromkeys(await branch.choose(dict(state), context))
@@ -210,7 +209,7 @@ class Way(msgspec.Struct):
 
 
 def ways(
-    edges: list[dict[str, Any]], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
+    edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
 ) -> dict[str, Way]:
     """By the name of the node that they leave, START included."""
     by_node: dict[str, Way] = {name: Way() for name in (START, *nodes)}
@@ -244,7 +243,7 @@ def ways(
 
 
 def _branch(
-    edge: dict[str, Any],
+    edge: Row,
     source: str,
     nodes: Mapping[str, Node],
     idle: set[str],

@@ -19,6 +19,7 @@ from assay.formats.sygra.graph.messages import (
     with_history,
 )
 from assay.formats.sygra.graph.nodes import Node, Prompt, side_by_side, updates
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Context, Message
 
 
@@ -28,7 +29,7 @@ class LlmNode(Node):
     def __init__(
         self,
         name: str,
-        config: Mapping[str, Any],
+        config: Config,
         around: Surroundings,
         where: str,
         *,
@@ -48,7 +49,7 @@ class LlmNode(Node):
         self._before = around.function(config, "pre_process", name, where)
         self._after = around.function(config, "post_process", name, where)
         self.tools: list[Tool] = []
-        more: dict[str, Any] = {}
+        more: Row = {}
         if config.get("tools"):
             self.tools = load_tools(config["tools"], around.load, f"{where}.tools")
             descriptions = [tool.description for tool in self.tools]
@@ -79,7 +80,7 @@ class LlmNode(Node):
             *(function.code for function in functions if function is not None),
         ]
 
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
+    async def run(self, state: State, context: Context, visit: int) -> Config:
         if self._before is not None:
             changed = await self._before(context, state)
             state = changed if isinstance(changed, dict) else state
@@ -97,8 +98,8 @@ class LlmNode(Node):
 
     async def _outcome(
         self, text: str, calls: list[Any], messages: list[Message], state: State, context: Context
-    ) -> Mapping[str, Any]:
-        update: dict[str, Any]
+    ) -> Config:
+        update: Row
         if self.tools:
             state["tool_calls"] = calls
         if self._after is None:
@@ -123,9 +124,7 @@ class MultiLlmNode(Node):
 
     kind = "multi_llm"
 
-    def __init__(
-        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
-    ) -> None:
+    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)
         models = config.get("models")
         if not isinstance(models, Mapping) or not models:
@@ -145,7 +144,7 @@ class MultiLlmNode(Node):
         codes = {label: node.code for label, node in self._nodes.items()}
         self.code = [codes, self._after.code if self._after else None]
 
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
+    async def run(self, state: State, context: Context, visit: int) -> Config:
         results = await side_by_side(
             node.run(dict(state), context, visit) for node in self._nodes.values()
         )
@@ -156,7 +155,7 @@ class MultiLlmNode(Node):
         return {key: [{label: output.get(key) for label, output in outputs.items()}]}
 
 
-def _single_key(config: Mapping[str, Any], where: str, processor: str = "post_process") -> str:
+def _single_key(config: Config, where: str, processor: str = "post_process") -> str:
     keys = config.get("output_keys") or MESSAGES
     if isinstance(keys, list):
         if config.get(processor) is None:
@@ -170,7 +169,7 @@ def _single_key(config: Mapping[str, Any], where: str, processor: str = "post_pr
     return keys
 
 
-def _model(written: Any, config: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _model(written: Any, config: Config, where: str) -> Row:
     """The model of a node; structured output may stand beside it as well as in it."""
     if not isinstance(written, (str, Mapping)):
         raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")

@@ -16,6 +16,7 @@ from typing import Any
 from assay.errors import UserError
 from assay.formats.sygra.graph.asking import State, Surroundings
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Context, Message
 from assay.store.keys import canonical, digest
 
@@ -29,16 +30,14 @@ class Node:
     kind = "connector"
     is_open = False
 
-    def __init__(
-        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
-    ) -> None:
+    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         self.name = name
         self.makes = output_keys(config, where)
         self.reads: set[str] = set()
         self.needs: set[str] = set()
         self.code: Any = None
 
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
+    async def run(self, state: State, context: Context, visit: int) -> Config:
         return {}
 
 
@@ -46,9 +45,7 @@ class LambdaNode(Node):
     kind = "lambda"
     is_open = True
 
-    def __init__(
-        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
-    ) -> None:
+    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)
         function = around.function(config, "lambda", name, where)
         if function is None:
@@ -59,11 +56,11 @@ class LambdaNode(Node):
         self._config = dict(config)
         self._function = function
 
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
+    async def run(self, state: State, context: Context, visit: int) -> Config:
         return updates(await self._function(context, self._config, state), self.name, "lambda")
 
 
-def output_keys(config: Mapping[str, Any], where: str) -> list[str]:
+def output_keys(config: Config, where: str) -> list[str]:
     """The variables that a node declares."""
     keys = config.get("output_keys")
     if keys is None:
@@ -92,7 +89,7 @@ async def side_by_side(runs: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
     return results
 
 
-def updates(result: Any, node: str, key: str) -> dict[str, Any]:
+def updates(result: Any, node: str, key: str) -> Row:
     """What a helper returned, if it can be merged into the state."""
     if isinstance(result, dict):
         return result
@@ -110,9 +107,7 @@ class SamplerNode(Node):
 
     kind = "weighted_sampler"
 
-    def __init__(
-        self, name: str, config: Mapping[str, Any], around: Surroundings, where: str
-    ) -> None:
+    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)
         attributes = config.get("attributes")
         if not isinstance(attributes, Mapping) or not attributes:
@@ -128,10 +123,10 @@ class SamplerNode(Node):
         }
         self.code = [digest("draws", canonical(draw)).hex() for draw in self._draws.values()]
 
-    async def run(self, state: State, context: Context, visit: int) -> Mapping[str, Any]:
+    async def run(self, state: State, context: Context, visit: int) -> Config:
         seed = digest("sampler", b"%d" % context.seed, self.name.encode(), b"%d" % visit)
         generator = random.Random(seed)
-        drawn: dict[str, Any] = {}
+        drawn: Row = {}
         for key, (columns, weights) in self._draws.items():
             values = columns[0] if len(columns) == 1 else generator.choice(columns)
             drawn[key] = generator.choices(values, weights)[0]
@@ -192,7 +187,7 @@ class Template:
         self._plain = all(form == (None, "") for form in self._forms)
         self.only = self.names[0] if self._text == "%s" and self._plain else None
 
-    def render(self, state: Mapping[str, Any]) -> str:
+    def render(self, state: Config) -> str:
         try:
             values = [state[name] for name in self.names]
         except KeyError:
@@ -203,7 +198,7 @@ class Template:
             ]
         return self._text % tuple(values)
 
-    def missing(self, state: Mapping[str, Any]) -> UserError:
+    def missing(self, state: Config) -> UserError:
         gone = ", ".join(repr(name) for name in dict.fromkeys(self.names) if name not in state)
         variables = ", ".join(sorted(key for key in state if not key.startswith("__")))
         return UserError(
@@ -276,7 +271,7 @@ class Prompt:
             return {**content, **parts}
         return content
 
-    def render(self, state: Mapping[str, Any]) -> list[Message]:
+    def render(self, state: Config) -> list[Message]:
         return [
             {
                 "role": role,
@@ -288,7 +283,7 @@ class Prompt:
         ]
 
 
-def _fill(content: Any, state: Mapping[str, Any]) -> Any:
+def _fill(content: Any, state: Config) -> Any:
     if isinstance(content, Template):
         return content.render(state)
     if isinstance(content, list):
@@ -298,7 +293,7 @@ def _fill(content: Any, state: Mapping[str, Any]) -> Any:
     return content
 
 
-def _parts(entry: Any, state: Mapping[str, Any]) -> list[Any]:
+def _parts(entry: Any, state: Config) -> list[Any]:
     """A part of a message; an image or sound variable that holds a list becomes as many parts."""
     if isinstance(entry, Template):
         return [{"type": "text", "text": entry.render(state)}]

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
@@ -17,6 +17,7 @@ import msgspec
 
 from assay import registry
 from assay.errors import AssayError, UserError
+from assay.formats.sygra.types import Config, Row
 from assay.registry import nearest
 
 B = TypeVar("B", bound="type[BuiltIn]")
@@ -38,9 +39,9 @@ class UnitMetricResult:
     """Whether one prediction is right, with both sides and whatever the metric found out."""
 
     correct: bool
-    golden: dict[str, Any]
-    predicted: dict[str, Any]
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    golden: Row
+    predicted: Row
+    metadata: Row = field(default_factory=Row)
 
     def __post_init__(self) -> None:
         if not isinstance(self.golden, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -50,11 +51,11 @@ class UnitMetricResult:
         if not isinstance(self.metadata, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.metadata = {}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Row:
         return dict(vars(self))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "UnitMetricResult":
+    def from_dict(cls, data: Config) -> "UnitMetricResult":
         golden, predicted = data.get("golden", {}), data.get("predicted", {})
         return cls(data.get("correct", False), golden, predicted, data.get("metadata", {}))
 
@@ -83,7 +84,7 @@ class BaseMetricMetadata(SimpleNamespace):
             **more,
         )
 
-    def model_dump(self) -> dict[str, Any]:
+    def model_dump(self) -> Row:
         return dict(vars(self))
 
 
@@ -128,7 +129,7 @@ class BaseAggregatorMetric(ConfiguredMetric):
     """What a user's own aggregator metric inherits from."""
 
     @abstractmethod
-    def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
+    def calculate(self, results: list[UnitMetricResult]) -> Row: ...
 
     def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
         return sum(1 for result in results if result.correct)

@@ -17,6 +17,7 @@ from assay.formats.sygra.metric import SIDES, Dialect, Entry
 from assay.formats.sygra.metrics import BadParameter, UnknownName, error_text
 from assay.formats.sygra.metrics.counting import Counting, Labelled
 from assay.formats.sygra.scorer import problem_of, result_of
+from assay.formats.sygra.types import Config, Row
 from assay.records import MetricRow
 from assay.stats.intervals import codes_of
 from assay.store.keys import id_hash
@@ -56,7 +57,7 @@ class Census:
             self.failed += 1
         self.total += 1
 
-    def fatal(self, error: Exception) -> dict[str, Any]:
+    def fatal(self, error: Exception) -> Row:
         """The report where a record cannot be read."""
         summary = {"total_records": self.total, "status": "fatal_error", "error": error_text(error)}
         return {"evaluation_summary": summary, "results": {}}
@@ -70,11 +71,11 @@ class Report(NamedTuple):
     census: Census
     rows: Mapping[str, MetricRow]
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> Row:
         census = self.census
         if not census.total:
             return {"evaluation_summary": {"total_records": 0, "status": "no_data"}, "results": {}}
-        results: dict[str, Any] = {}
+        results: Row = {}
         errors: dict[str, str] = {}
         for entry in self.entries:
             try:
@@ -84,12 +85,12 @@ class Report(NamedTuple):
         summary = self._summary("fatal_error" if errors else "success")
         if errors:
             summary |= {"error": "; ".join(dict.fromkeys(errors.values())), "errors": errors}
-        report: dict[str, Any] = {"evaluation_summary": summary, "results": results}
+        report: Row = {"evaluation_summary": summary, "results": results}
         if sound := self._sound(results):
             report["sound"] = sound
         return report
 
-    def _summary(self, status: str) -> dict[str, Any]:
+    def _summary(self, status: str) -> Row:
         total, scored, failed = self.census.total, self.census.scored, self.census.failed
         clock = {"timestamp": time.strftime("%Y-%m-%d %H:%M:%S")}
         succeeded = self.style == "field" and status == "success"
@@ -125,19 +126,19 @@ class Report(NamedTuple):
             return made.older(payload, total)
         return payload
 
-    def _sound(self, results: Mapping[str, Any]) -> dict[str, Any]:
+    def _sound(self, results: Config) -> Row:
         """By column; a column that is read with and without copied metadata is one."""
         by_label: dict[str, list[Entry]] = {}
         for entry in self.entries:
             if entry.key in results and "sound" in self.rows.get(entry.key, {}):
                 by_label.setdefault(entry.label, []).append(entry)
-        by_field: dict[str, Any] = {}
+        by_field: Row = {}
         for readers in by_label.values():
             field = readers[0].field
             by_field[field] = self._sound_of(readers) | by_field.get(field, {})
         return by_field
 
-    def _sound_of(self, readers: list[Entry]) -> dict[str, Any]:
+    def _sound_of(self, readers: list[Entry]) -> Row:
         parts = [(entry, self.rows[entry.key]["sound"]) for entry in readers]
         accuracy = parts[0][1]["accuracy"]
         total, passed = self.census.total, accuracy["passed_count"]
@@ -174,7 +175,7 @@ class _Column:
         self._sides: dict[str, list[Any]] = {name: [] for name in SIDES if name in wanted}
         self._known: dict[bytes, Any] = {}
 
-    def add(self, row: Mapping[str, Any]) -> None:
+    def add(self, row: Config) -> None:
         stored: Any = row.get(self._field)
         if not isinstance(stored, dict):
             return
@@ -216,7 +217,7 @@ class _Column:
         )
 
 
-def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> dict[str, Any]:
+def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> Row:
     """The report over any records, as when Python calls a collator's `process`: the metrics of a run's own reports,
     computed from columns in memory."""
     census = Census(made)
