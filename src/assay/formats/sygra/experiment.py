@@ -44,7 +44,7 @@ from assay.formats.sygra.outputs import (
 )
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
-from assay.formats.sygra.types import Row
+from assay.formats.sygra.types import Row, required
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
@@ -159,10 +159,8 @@ class SygraRun:
 
     @property
     def data_config(self) -> Row:
-        config = self.source.get("data_config") or {}
-        if not isinstance(config, dict):
-            raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
-        return config
+        config, where = self.source.get("data_config") or {}, f"{self.task.graph}: data_config"
+        return required(config, dict, "data_config is not a mapping", where)
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""

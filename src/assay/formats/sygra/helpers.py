@@ -19,6 +19,7 @@ from assay.formats.sygra.graph.messages import SygraMessage, SygraState
 from assay.formats.sygra.graph.output import OutputGenerator
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import deep_update as deep_update
 from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, find_json, read_json
 
@@ -207,15 +208,6 @@ def flatten_dict(d: Config, parent_key: str = "", sep: str = "_") -> Row:
         path = f"{parent_key}{sep}{key}" if parent_key else key
         flat.update(flatten_dict(value, path, sep) if isinstance(value, Mapping) else {path: value})
     return flat
-
-
-def deep_update(target: Row, src: Config) -> None:
-    """Merge `src` into `target`; only mappings on both sides are merged, all else is replaced."""
-    for key, value in src.items():
-        if isinstance(value, Mapping) and isinstance(target.get(key), dict):
-            deep_update(target[key], value)
-        else:
-            target[key] = value
 
 
 def convert_messages_from_config_to_chat_format(

@@ -26,7 +26,7 @@ import numpy as np
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.modules import Loader
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, required
 from assay.interfaces import IntArray, Log, Mask
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
@@ -213,11 +213,9 @@ def bind_processors(
 ) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
     where = f"{source}: graph_post_process"
-    if entries is not None and not isinstance(entries, list):
-        raise UserError("graph_post_process must be a list", where=where)
-    return [
-        _bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(entries or [])
-    ]
+    listed = [] if entries is None else entries
+    required(listed, list, "graph_post_process must be a list", where)
+    return [_bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(listed)]
 
 
 def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:

@@ -24,7 +24,7 @@ from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
 from assay.formats.sygra.data.transform import Load, Record, Records, as_text, cleaned, stages
 from assay.formats.sygra.instead import not_offered
-from assay.formats.sygra.types import Config
+from assay.formats.sygra.types import Config, required
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
@@ -152,8 +152,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     """Return the records of a source, transformed, without new ids."""
     if isinstance(source, list):
         raise not_offered("a list of sources", where)
-    if not isinstance(source, Mapping):
-        raise UserError(f"a source must be a mapping, got {source!r}", where=where)
+    required(source, Mapping, f"a source must be a mapping, got {source!r}", where)
     fields: Any = source.get("fields")
     if not isinstance(fields, list | None):
         raise UserError(f"fields must be a list, got {fields!r}", where=f"{where}.fields")

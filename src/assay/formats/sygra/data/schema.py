@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.transform import Load
-from assay.formats.sygra.types import Config
+from assay.formats.sygra.types import Config, required
 from assay.registry import nearest
 
 Check = Callable[[Config], list[str]]
@@ -31,10 +31,9 @@ def row_schema(config: Config, *, load: Load, where: str = "schema_config") -> C
     """The check that a `schema_config` means: a pydantic class under `schema`, or `fields`."""
     if config.get("schema"):
         return _by_class(load(str(config["schema"]), f"{where}.schema"), f"{where}.schema")
-    fields: Any = config.get("fields")
-    if not isinstance(fields, list) or not fields:
-        fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
-        raise UserError("a schema needs 'schema' or 'fields'", where=where, fix=fix)
+    fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
+    what = "a schema needs 'schema' or 'fields'"
+    fields = required(config.get("fields") or None, list, what, where, fix)
     checks = [_field(field, f"{where}.fields[{number}]") for number, field in enumerate(fields)]
     return lambda record: [problem for check in checks for problem in check(record)]
 

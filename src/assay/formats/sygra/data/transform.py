@@ -13,7 +13,7 @@ from datetime import date, time
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, required
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null
@@ -113,15 +113,11 @@ Stage = Callable[[Records], Records]
 
 def stages(steps: Any, load: Load, where: str) -> list[Stage]:
     """A function from records to records for each entry; a class that cannot be used is named with its place."""
-    if not isinstance(steps or [], list):
-        raise UserError(
-            "transformations must be a list",
-            where=where,
-            fix="write `- transform: package.module.Class`",
-        )
+    fix = "write `- transform: package.module.Class`"
+    listed = required(steps or [], list, "transformations must be a list", where, fix)
     return [
         _stage(step, load, f"{where}.transformations[{number}]")
-        for number, step in enumerate(steps or [])
+        for number, step in enumerate(listed)
     ]
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, required
 from assay.interfaces import Completion, Context, Message
 from assay.registry import nearest
 from assay.text.json_out import NoJson, find_json, read_json
@@ -85,23 +85,16 @@ def structure(config: Config, native: Native, load: Load, where: str) -> Structu
     """The structure that a config asks for."""
     if not config or config.get("enabled", True) is False:
         return None
-    schema = config.get("schema")
+    schema: Any = config.get("schema")
     if isinstance(schema, str):
         parsed = load(schema, f"{where}.schema")
         if not hasattr(parsed, "model_json_schema") or not hasattr(parsed, "model_validate"):
             raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
         closed = _strict(parsed.model_json_schema())
         return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
-    if (
-        not isinstance(schema, Mapping)
-        or not isinstance(fields := schema.get("fields"), Mapping)
-        or not fields
-    ):
-        raise UserError(
-            "structured output has no schema",
-            where=f"{where}.schema",
-            fix="add `fields:` or name a class",
-        )
+    what, fix = "structured output has no schema", "add `fields:` or name a class"
+    required(schema, Mapping, what, f"{where}.schema", fix)
+    fields = required(schema.get("fields") or None, Mapping, what, f"{where}.schema", fix)
     name = str(schema.get("name") or "DynamicModel")
     described = {
         str(key): field if isinstance(field, Mapping) else {"type": field}
@@ -215,10 +208,8 @@ class Surroundings(msgspec.Struct):
         if name is None:
             return None
         place = f"{where}.{key}"
-        if not isinstance(name, str):
-            raise UserError(
-                f"{key} is not a dotted path", where=place, fix="write `package.module.name`"
-            )
+        fix = "write `package.module.name`"
+        required(name, str, f"{key} is not a dotted path", place, fix)
         return UserFunction(
             self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place
         )
@@ -235,9 +226,8 @@ class Asking:
         where: str,
         more: Config,
     ) -> None:
-        name = config.get("name")
-        if not isinstance(name, str):
-            raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
+        fix = "write `model: {name: …}`"
+        name = required(config.get("name"), str, "the model has no name", where, fix)
         if name not in around.models:
             raise UserError(
                 f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models)

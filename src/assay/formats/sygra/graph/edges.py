@@ -5,6 +5,8 @@ Subgraphs are put into their parent first: nodes become `<node>.<inner>`, their 
 
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +15,7 @@ from assay.errors import UserError
 from assay.formats.sygra.graph.asking import Surroundings
 from assay.formats.sygra.graph.called import UserFunction
 from assay.formats.sygra.graph.nodes import Node
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, deep_update, required, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 
@@ -21,6 +23,7 @@ START, END = "START", "END"
 EXIT = ".END"
 Subgraph = Callable[[str], Config]
 Chain = tuple[str, ...]
+_VARIABLE = re.compile(r"\{([^{}]+)\}")
 
 
 class Expanded:
@@ -55,13 +58,15 @@ class Expanded:
             place = f"{where}.nodes.{name}"
             if name in (START, END):
                 raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
-            if not isinstance(entry, Mapping):
-                what = f"the node {name!r} is a {type(entry).__name__}"
-                raise UserError(what, where=place, fix="give it `node_type:`")
-            node = _merged(entry, (changes or {}).get(name) or {})
+            what = f"the node {name!r} is a {type(entry).__name__}"
+            node = deepcopy(dict(required(entry, Mapping, what, place, "give it `node_type:`")))
+            deep_update(node, (changes or {}).get(name) or {})
             renamed = node.pop("prompt_placeholder_map", None)
             if renamed and "prompt" in node:
-                node["prompt"] = _renamed(node["prompt"], renamed)
+                rename = partial(
+                    _VARIABLE.sub, lambda match: f"{{{renamed.get(match[1], match[1])}}}"
+                )
+                node["prompt"] = with_texts(node["prompt"], rename)
             full = f"{prefix}{name}"
             if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
                 self.nodes[full] = level[full] = node
@@ -81,25 +86,16 @@ class Expanded:
 
 
 def _parts(config: Any, where: str) -> tuple[Config, list[Any]]:
-    if not isinstance(config, Mapping):
-        raise UserError(
-            "there is no graph_config",
-            where=where,
-            fix="add `graph_config:` with `nodes:` and `edges:`",
-        )
-    nodes, edges = config.get("nodes"), config.get("edges")
-    if not isinstance(nodes, Mapping) or not nodes:
-        raise UserError(
-            "the graph has no nodes",
-            where=f"{where}.nodes",
-            fix="add `nodes: {name: {node_type: …}}`",
-        )
-    if not isinstance(edges, list) or not edges:
-        raise UserError(
-            "the graph has no edges",
-            where=f"{where}.edges",
-            fix="add `edges: [{from: START, to: …}]`",
-        )
+    fix = "add `graph_config:` with `nodes:` and `edges:`"
+    required(config, Mapping, "there is no graph_config", where, fix)
+    fix = "add `nodes: {name: {node_type: …}}`"
+    nodes = required(
+        config.get("nodes") or None, Mapping, "the graph has no nodes", f"{where}.nodes", fix
+    )
+    fix = "add `edges: [{from: START, to: …}]`"
+    edges = required(
+        config.get("edges") or None, list, "the graph has no edges", f"{where}.edges", fix
+    )
     return {str(name): node for name, node in nodes.items()}, edges
 
 
@@ -119,10 +115,8 @@ def _load(node: Config, subgraph: Subgraph | None, place: str, chain: Chain) -> 
 
 def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:
     """The edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
-    if not isinstance(edge, Mapping):
-        raise UserError(
-            f"the edge is a {type(edge).__name__}", where=where, fix="write `{from: …, to: …}`"
-        )
+    fix = "write `{from: …, to: …}`"
+    required(edge, Mapping, f"the edge is a {type(edge).__name__}", where, fix)
     start, end = (prefix[:-1], prefix[:-1] + EXIT) if prefix else (START, END)
 
     def target(name: Any) -> Any:
@@ -131,9 +125,7 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:
     renamed = {**edge, "where": where}
     source, following = edge.get("from"), edge.get("to")
     if isinstance(source, list | dict) or isinstance(following, list | dict):
-        raise UserError(
-            "an edge leads from one node to one node", where=where, fix="write `{from: …, to: …}`"
-        )
+        raise UserError("an edge leads from one node to one node", where=where, fix=fix)
     renamed["from"] = (
         start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
     )
@@ -142,30 +134,6 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:
     if isinstance(edge.get("path_map"), Mapping):
         renamed["path_map"] = {key: target(value) for key, value in edge["path_map"].items()}
     return renamed
-
-
-def _merged(first: Config, second: Config) -> Row:
-    merged = dict(first)
-    for key, value in second.items():
-        old = merged.get(key)
-        merged[key] = (
-            _merged(old, value)
-            if isinstance(old, Mapping) and isinstance(value, Mapping)
-            else value
-        )
-    return merged
-
-
-def _renamed(content: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(content, str):
-        return re.sub(
-            r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", content
-        )
-    if isinstance(content, list):
-        return [_renamed(entry, names) for entry in content]
-    if isinstance(content, Mapping):
-        return {key: _renamed(value, names) for key, value in content.items()}
-    return content
 
 
 RETURNED_END = "__end__"  # what a condition returns for the end; "END" is taken as well
@@ -258,8 +226,8 @@ def _branch(
             name: name for name, node in nodes.items() if node.kind != "connector"
         }
         return Branch(function, {**table, END: END, RETURNED_END: END}, source)
-    if not isinstance(paths, Mapping) or not paths:
-        raise UserError("path_map says which answer leads to which node", where=f"{where}.path_map")
+    what = "path_map says which answer leads to which node"
+    required(paths or None, Mapping, what, f"{where}.path_map")
     table = {
         answer: _known(target, [*nodes, END], idle, f"{where}.path_map.{answer}")
         for answer, target in paths.items()

@@ -19,7 +19,7 @@ from assay.formats.sygra.graph.messages import (
     with_history,
 )
 from assay.formats.sygra.graph.nodes import Node, Prompt, side_by_side, updates
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, required
 from assay.interfaces import Context, Message
 
 
@@ -66,12 +66,11 @@ class LlmNode(Node):
         self.asking = Asking(_model(model, config, place), step, around, place, more)
         self._keeps_history = bool(config.get("chat_history", False))
         self._mode = str(around.properties.get("chat_conversation", ""))
-        self._window = around.properties.get("chat_history_window_size", WINDOW)
-        if not isinstance(self._window, int):
-            place = "graph_config.graph_properties.chat_history_window_size"
-            raise UserError(
-                f"the window is {self._window!r}", where=place, fix="give a number of entries"
-            )
+        window = around.properties.get("chat_history_window_size", WINDOW)
+        place = "graph_config.graph_properties.chat_history_window_size"
+        self._window = required(
+            window, int, f"the window is {window!r}", place, "give a number of entries"
+        )
         self.needs = set() if self._before else self.reads
         self.is_open = self._after is not None
         functions = [self._before, self._after, *self.tools]
@@ -126,13 +125,10 @@ class MultiLlmNode(Node):
 
     def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)
-        models = config.get("models")
-        if not isinstance(models, Mapping) or not models:
-            raise UserError(
-                "a multi_llm node needs `models`",
-                where=where,
-                fix="add `models: {label: {name: …}}`",
-            )
+        fix = "add `models: {label: {name: …}}`"
+        models = required(
+            config.get("models") or None, Mapping, "a multi_llm node needs `models`", where, fix
+        )
         self._after = around.function(config, "multi_llm_post_process", name, where)
         self._key = None if self._after else _single_key(config, where, "multi_llm_post_process")
         self._nodes = {

@@ -9,14 +9,14 @@ from strangers.
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.graph.asking import State, Surroundings
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, required
 from assay.interfaces import Context, Message
 from assay.store.keys import canonical, digest
 
@@ -109,13 +109,9 @@ class SamplerNode(Node):
 
     def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)
-        attributes = config.get("attributes")
-        if not isinstance(attributes, Mapping) or not attributes:
-            raise UserError(
-                "a weighted_sampler needs `attributes`",
-                where=where,
-                fix="add `attributes: {name: …}`",
-            )
+        attributes = config.get("attributes") or None
+        what, fix = "a weighted_sampler needs `attributes`", "add `attributes: {name: …}`"
+        required(attributes, Mapping, what, where, fix)
         self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {
             str(key): _attribute(entry, around, f"{where}.attributes.{key}")
@@ -152,10 +148,8 @@ def _attribute(
                 f"the source has no column {missing[0]!r}", where=where, fix=f"it has: {names}"
             )
         return [[row.get(name) for row in rows] for name in columns], None
-    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
-        raise UserError(
-            "an attribute needs a list of values", where=where, fix="write `values: [a, b]`"
-        )
+    fix = "write `values: [a, b]`"
+    required(values or None, list, "an attribute needs a list of values", where, fix)
     weights = entry.get("weights")
     if weights is not None and (
         len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0
@@ -167,6 +161,11 @@ def _attribute(
 
 ROLES = ("system", "user", "assistant", "tool")
 MEDIA = ("image_url", "audio_url")
+_CONVERSIONS: dict[str | None, Callable[[Any], Any]] = {
+    None: lambda value: value,
+    "r": repr,
+    "a": ascii,
+}
 
 
 class Template:
@@ -174,29 +173,21 @@ class Template:
 
     def __init__(self, text: str, where: str, owner: str = "") -> None:
         self._owner = owner or where
-        self.names: list[str] = []
-        self._forms: list[tuple[str | None, str]] = []
-        pieces: list[str] = []
-        for literal, name, spec, conversion in _parsed(text, where):
-            pieces.append(literal.replace("%", "%%"))
-            if name is not None:
-                pieces.append("%s")
-                self.names.append(name)
-                self._forms.append((conversion, spec or ""))
-        self._text = "".join(pieces)
-        self._plain = all(form == (None, "") for form in self._forms)
-        self.only = self.names[0] if self._text == "%s" and self._plain else None
+        self._parts = _parsed(text, where)
+        self.names = [name for _, name, _, _ in self._parts if name is not None]
+        is_bare = len(self._parts) == 1 and self._parts[0] == ("", *self.names, "", None)
+        self.only = self.names[0] if is_bare else None
 
     def render(self, state: Config) -> str:
-        try:
-            values = [state[name] for name in self.names]
-        except KeyError:
-            raise self.missing(state) from None
-        if not self._plain:
-            values = [
-                _formatted(value, *form) for value, form in zip(values, self._forms, strict=True)
-            ]
-        return self._text % tuple(values)
+        if not state.keys() >= set(self.names):
+            raise self.missing(state)
+        pieces: list[str] = []
+        for literal, name, spec, conversion in self._parts:
+            pieces.append(literal)
+            if name is not None:
+                convert = _CONVERSIONS.get(conversion, str)
+                pieces.append(format(convert(state[name]), spec or ""))
+        return "".join(pieces)
 
     def missing(self, state: Config) -> UserError:
         gone = ", ".join(repr(name) for name in dict.fromkeys(self.names) if name not in state)
@@ -220,20 +211,12 @@ def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, st
     return parsed
 
 
-def _formatted(value: Any, conversion: str | None, spec: str) -> str:
-    if conversion is not None:
-        value = {"r": repr, "a": ascii}.get(conversion, str)(value)
-    return format(value, spec)
-
-
 class Prompt:
     """The messages of a node, before what is in the state follows them."""
 
     def __init__(self, source: Any, where: str, owner: str = "") -> None:
-        if not isinstance(source, Sequence) or isinstance(source, str) or not source:
-            raise UserError(
-                "a prompt is a list of messages", where=where, fix="write `- user: text`"
-            )
+        fix = "write `- user: text`"
+        required(source or None, list, "a prompt is a list of messages", where, fix)
         self.names: set[str] = set()
         self._messages = [
             self._message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)
@@ -273,13 +256,7 @@ class Prompt:
 
     def render(self, state: Config) -> list[Message]:
         return [
-            {
-                "role": role,
-                "content": content.render(state)
-                if isinstance(content, Template)
-                else _fill(content, state),
-            }
-            for role, content in self._messages
+            {"role": role, "content": _fill(content, state)} for role, content in self._messages
         ]
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.graph.messages import plain
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, required, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 from assay.text.json_out import at_path
@@ -46,11 +46,9 @@ class Output:
     """Made once for a graph. `code` is what its records depend on besides the state."""
 
     def __init__(self, source: Config, load: Load, where: str, notes: list[str]) -> None:
-        config: Any = source.get("output_config") or {}
-        if not isinstance(config, Mapping):
-            raise UserError(
-                "output_config is not a mapping", where=where, fix="write `output_map:` below it"
-            )
+        config = source.get("output_config") or {}
+        fix = "write `output_map:` below it"
+        required(config, Mapping, "output_config is not a mapping", where, fix)
         _check_keys(config, where)
         mapped = {
             name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
@@ -133,23 +131,18 @@ def _literals(name: str, entry: Any, source: Config, where: str, notes: list[str
             fix="write `{from: name}` or `{value: …}`",
         )
     field = dict(entry)
-    if "value" in field:
-        field["value"] = _resolved(field["value"], source, where, notes)
-    return field
 
-
-def _resolved(value: Any, source: Config, where: str, notes: list[str]) -> Any:
-    """`$a.b[0].c` is that place of the whole config; what leads nowhere stays as it is."""
-    if isinstance(value, str) and value.startswith("$"):
+    def resolved(text: str) -> Any:
+        """Return that place of the whole config for `$a.b[0].c`; what leads nowhere stays as it is."""
         try:
-            return at_path(source, value[1:])
+            return at_path(source, text[1:]) if text.startswith("$") else text
         except KeyError:
-            notes.append(f"{where}: {value!r} leads nowhere in the config and is taken as text")
-    if isinstance(value, list):
-        return [_resolved(entry, source, where, notes) for entry in value]
-    if isinstance(value, Mapping):
-        return {key: _resolved(entry, source, where, notes) for key, entry in value.items()}
-    return value
+            notes.append(f"{where}: {text!r} leads nowhere in the config and is taken as text")
+            return text
+
+    if "value" in field:
+        field["value"] = with_texts(field["value"], resolved)
+    return field
 
 
 def _generator(config: Config, mapped: Config, load: Load, where: str) -> Any:
