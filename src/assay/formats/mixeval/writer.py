@@ -174,25 +174,15 @@ class _Writing:
         plain = {
             name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")
         }
+        letter = right_letter(row) if kind != FREE_FORM else ""
         for name, evaluation in labels:
-            verdict = verdict_row(
-                plain, evaluation, kind, right_letter(row) if kind != FREE_FORM else ""
-            )
+            verdict = verdict_row(plain, evaluation, kind, letter)
             if verdict is None:
                 self._graded += 1
                 continue
             file = f"judge_results_{_SHORT[kind]}_model_judge_{safe_name(name) or 'label'}.jsonl"
             self._files.write(f"{folder}/{file}", _encode(verdict) + b"\n")
-            counted = _counted(verdict, kind, row)
+            option = verdict.get("judge_option")
+            counted = verdict.get("judge_score") if option is None else float(option == letter)
             if counted is not None:
                 tally.add(name, kind, row["benchmark_name"], counted)
-
-
-def _counted(verdict: Row, kind: str, row: Row) -> float | None:
-    if kind == FREE_FORM:
-        return verdict["judge_score"]
-    return (
-        None
-        if verdict["judge_option"] is None
-        else float(verdict["judge_option"] == right_letter(row))
-    )

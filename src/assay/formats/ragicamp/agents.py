@@ -169,6 +169,4 @@ def _mapping(value: Any) -> Row:
 
 
 def _whole(value: Any, default: int) -> int:
-    return (
-        value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else default
-    )
+    return value if type(value) is int and value >= 0 else default

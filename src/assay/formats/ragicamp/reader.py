@@ -28,54 +28,8 @@ from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import storable
 
+_Address = tuple[str, int]
 _ALONE = "only the summary has it: no prediction has such a score"
-_Sum = list[Any]  # what was added up, how many numbers, and whether a failure counted as one
-
-
-class Reported:
-    """What was read of each agent's scores, while they are read."""
-
-    def __init__(self) -> None:
-        self._sums: dict[tuple[str, int], dict[str, _Sum]] = {}
-
-    def add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
-        metrics = row.get("metrics")
-        sums = self._sums.setdefault((file.agent.name, file.agent.sample_index), {})
-        for evaluation in evaluations:
-            shown = metrics.get(evaluation.label) if isinstance(metrics, dict) else None
-            if isinstance(shown, (int, float)) and math.isfinite(shown):
-                own = sums.setdefault(evaluation.label, [0.0, 0, False])
-                own[0] += shown
-                own[1] += 1
-                own[2] = own[2] or evaluation.outcome != "scored" or evaluation.score != shown
-
-    def headlines(self, files: Iterable[AgentFile]) -> Iterator[Headline]:
-        """Each number of the agents' summaries; where failures count as wrong answers in it, so they do in ours."""
-        told = {(file.agent.name, file.agent.sample_index): file for file in files if file.overall}
-        models = Counter((_model(file), file.agent.sample_index) for file in told.values())
-        for address, file in told.items():
-            where: Row = {"model_name": _model(file)}
-            where |= (
-                {"sample_index": file.agent.sample_index} if file.agent.total_samples > 1 else {}
-            )
-            shared = models[_model(file), file.agent.sample_index] > 1
-            sums = self._sums.get(address, {})
-            for name, value in file.overall.items():
-                if not isinstance(value, (int, float)) or isinstance(value, bool):
-                    continue
-                own = sums.get(name)
-                yield Headline(
-                    label=name,
-                    metric="mean",
-                    value=float(value),
-                    where=where,
-                    ours=own[0] / own[1] if own is not None and (own[2] or shared) else None,
-                    reason=_ALONE if own is None else "",
-                )
-
-
-def _model(file: AgentFile) -> str:
-    return file.agent.model_name or file.agent.name
 
 
 _SAID = {
@@ -112,6 +66,14 @@ def read(path: Path, *, dataset: str = "") -> list["Results"]:
     return [Results(found) for found in every]
 
 
+def _address(file: AgentFile) -> _Address:
+    return file.agent.name, file.agent.sample_index
+
+
+def _model(file: AgentFile) -> str:
+    return file.agent.model_name or file.agent.name
+
+
 class Results:
     """One dataset's questions, and what agents answered. Passes may be made again; each starts from the files."""
 
@@ -121,7 +83,7 @@ class Results:
         self.odd: dict[str, list[Any]] = {}
         self._apart: dict[int, str] = {}
         self._items = 0
-        self._reported = Reported()
+        self._sums: dict[_Address, dict[str, list[Any]]] = {}
 
     @property
     def source(self) -> Row:
@@ -155,21 +117,36 @@ class Results:
         ]
 
     def headlines(self) -> list[Headline]:
-        return list(self._reported.headlines(self.found.agents))
+        """Each number of the agents' summaries; where failures count as wrong answers in it, so they do in ours."""
+        found: list[Headline] = []
+        told = {_address(file): file for file in self.found.agents if file.overall}
+        models = Counter((_model(file), file.agent.sample_index) for file in told.values())
+        for address, file in told.items():
+            where: Row = {"model_name": _model(file)}
+            if file.agent.total_samples > 1:
+                where["sample_index"] = file.agent.sample_index
+            shared = models[_model(file), file.agent.sample_index] > 1
+            sums = self._sums.get(address, {})
+            for name, value in file.overall.items():
+                if type(value) in (int, float):
+                    own = sums.get(name)
+                    ours = own[0] / own[1] if own is not None and (own[2] or shared) else None
+                    reason = _ALONE if own is None else ""
+                    line = Headline(label=name, metric="mean", value=float(value), ours=ours)
+                    line.where, line.reason = where, reason
+                    found.append(line)
+        return found
 
     @property
     def planned(self) -> int | None:
         """How many answers the files say that they have; None if one does not say it."""
-        said: dict[tuple[str, int], int] = {}
+        said: dict[_Address, int] = {}
         for file in self.found.agents:
-            results, address = (
-                file.document.head.get("results"),
-                (file.agent.name, file.agent.sample_index),
-            )
+            results = file.document.head.get("results")
             told = results if isinstance(results, dict) else file.document.head
             counts = (told.get("num_examples"), told.get("num_failed"))
             count = sum(number for number in counts if isinstance(number, int))
-            said[address] = max(said.get(address, 0), count)
+            said[_address(file)] = max(said.get(_address(file), 0), count)
         return sum(said.values()) if all(said.values()) else None
 
     def items(self) -> Iterator[tuple[str, Row]]:
@@ -202,14 +179,14 @@ class Results:
 
     def cases(self) -> Iterator[ForeignCase]:
         """Every question, then every answer with its evaluations, agent by agent."""
-        self._reported = Reported()
+        self._sums = {}
         yield from (ForeignCase(row) for _, row in self.items())
         for problem in self.found.problems:
             self._broken(problem)
         answered: dict[str, int] = {}
-        files: dict[tuple[str, int], list[AgentFile]] = {}
+        files: dict[_Address, list[AgentFile]] = {}
         for file in self.found.agents:
-            files.setdefault((file.agent.name, file.agent.sample_index), []).append(file)
+            files.setdefault(_address(file), []).append(file)
         for several in files.values():
             seen = Seen() if len(several) > 1 else None
             for file in several:
@@ -218,9 +195,22 @@ class Results:
                         continue  # a file that tells more had it
                     answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
                     response, evaluations = read_prediction(row, id, file.agent, place)
-                    self._reported.add(file, row, evaluations)
+                    self._add(file, row, evaluations)
                     yield ForeignCase(None, response, evaluations)
         self._find_unanswered(answered)
+
+    def _add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
+        """Add up the scores that a prediction shows: the sum, how many they are, and whether one
+        does not count as it is shown."""
+        metrics = row.get("metrics")
+        sums = self._sums.setdefault(_address(file), {})
+        for evaluation in evaluations:
+            shown = metrics.get(evaluation.label) if isinstance(metrics, dict) else None
+            if isinstance(shown, (int, float)) and math.isfinite(shown):
+                own = sums.setdefault(evaluation.label, [0.0, 0, False])
+                own[0] += shown
+                own[1] += 1
+                own[2] = own[2] or evaluation.outcome != "scored" or evaluation.score != shown
 
     def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:
         """(place, id, row) of a file's predictions, one for a question."""

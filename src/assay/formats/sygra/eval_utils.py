@@ -82,17 +82,16 @@ def _compiled(node: Config) -> list[tuple[Any, Callable[[], Any], list[str]]]:
     if compiled is not None and compiled[0] is node:
         return compiled[1]
     made: list[tuple[Any, Callable[[], Any], list[str]]] = []
+    declared = node.get("output_keys") or ()
+    declared = [declared] if isinstance(declared, str) else declared
     for name, params in _unit_metrics(node):
         make = partial(UnitMetricRegistry.get_metric, name, **params)
         metric = make()
         is_ours = type(metric).__module__.startswith("assay.")
-        made.append(
-            (
-                metric if is_ours else None,
-                make,
-                _names(node, UnitMetricRegistry.name_of(name, metric)),
-            )
-        )
+        column = UnitMetricRegistry.name_of(name, metric)
+        both = [f"{column}{SUFFIX}", column]
+        names = [each for each in both if each in declared] or both
+        made.append((metric if is_ours else None, make, names))
     if len(_nodes) >= _MOST_NODES:
         _nodes.clear()
     _nodes[id(node)] = node, made
@@ -143,13 +142,6 @@ def _value(node: Config, state: Config, key: str) -> Any:
             fix=f"it has {', '.join(sorted(map(str, state)))}",
         )
     return state[node[key]]
-
-
-def _names(node: Config, metric: str) -> list[str]:
-    declared = node.get("output_keys") or ()
-    declared = [declared] if isinstance(declared, str) else declared
-    both = [f"{metric}{SUFFIX}", metric]
-    return [name for name in both if name in declared] or both
 
 
 class MetricCollatorPostProcessor(GraphPostProcessor):

@@ -99,7 +99,9 @@ def aggregator(
         Loader(Path(base))(module)
     try:
         made = AggregatorMetricRegistry.get_metric(metric, **(params or {}))
-        payload: Any = _plain(made.calculate(list(_results(group))))
+        payload: Any = msgspec.to_builtins(
+            made.calculate(list(_results(group))), str_keys=True, enc_hook=_from_numpy
+        )
     except Exception as error:  # user code may raise anything
         raise UserError(error_text(error)) from error
     shown: Row = payload if isinstance(payload, dict) else {metric: payload}
@@ -108,11 +110,6 @@ def aggregator(
     problems = by_problem(group, group.columns[PROBLEM])
     fields = {"payload": payload, "sound": {"accuracy": quoted(pass_rate(problems), problems)}}
     return Values(value=value, fields=fields, reason="a user's metric: see its payload")
-
-
-def _plain(value: Any) -> Any:
-    """A user's payload as JSON values; a TypeError names what is not one."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_from_numpy)
 
 
 def _from_numpy(value: Any) -> Any:

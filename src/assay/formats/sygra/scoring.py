@@ -6,7 +6,7 @@ of the item whose id it has.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import islice
@@ -85,7 +85,7 @@ class Scoring:
         made, style = collator.entries()
         census = Census(made)
         try:
-            await asyncio.to_thread(_count, census, records)
+            await asyncio.to_thread(deque, map(census.add, records), 0)
         except Exception as error:  # user code made them
             return census.fatal(error)
         if processor and not await asyncio.to_thread(
@@ -271,11 +271,6 @@ def _sample(
         error=None if has_result else row.error,
         output=record,
     )
-
-
-def _count(census: Census, records: Sequence[Any]) -> None:
-    for record in records:
-        census.add(record)
 
 
 def _sorted(group: Group, places: Any) -> Group:

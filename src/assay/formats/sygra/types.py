@@ -1,4 +1,4 @@
-"""Values as YAML and JSON have them: what they are called, checked, merged, and changed in every text."""
+"""Values as YAML and JSON have them: their names, a check, a merge, a change in every text."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,6 +7,11 @@ from assay.errors import UserError
 
 Config = Mapping[str, Any]  # only read
 Row = dict[str, Any]
+
+
+def fields(value: Any) -> Row:
+    """An object as it is; empty for anything else."""
+    return value if isinstance(value, dict) else {}
 
 
 def required(value: Any, kind: type, what: str, where: str, fix: str = "") -> Any:

@@ -63,10 +63,7 @@ class Expanded:
             deep_update(node, (changes or {}).get(name) or {})
             renamed = node.pop("prompt_placeholder_map", None)
             if renamed and "prompt" in node:
-                rename = partial(
-                    _VARIABLE.sub, lambda match: f"{{{renamed.get(match[1], match[1])}}}"
-                )
-                node["prompt"] = with_texts(node["prompt"], rename)
+                node["prompt"] = with_texts(node["prompt"], partial(_renamed, renamed))
             full = f"{prefix}{name}"
             if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
                 self.nodes[full] = level[full] = node
@@ -111,6 +108,10 @@ def _load(node: Config, subgraph: Subgraph | None, place: str, chain: Chain) -> 
             f"the subgraph {wanted!r} contains itself", where=place, fix=f"the way to it: {way}"
         )
     return wanted, subgraph(wanted)
+
+
+def _renamed(names: Mapping[str, str], text: str) -> str:
+    return _VARIABLE.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", text)
 
 
 def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:

@@ -109,9 +109,8 @@ class SamplerNode(Node):
 
     def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
         super().__init__(name, config, around, where)
-        attributes = config.get("attributes") or None
         what, fix = "a weighted_sampler needs `attributes`", "add `attributes: {name: …}`"
-        required(attributes, Mapping, what, where, fix)
+        attributes = required(config.get("attributes") or None, Mapping, what, where, fix)
         self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {
             str(key): _attribute(entry, around, f"{where}.attributes.{key}")

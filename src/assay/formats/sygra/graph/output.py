@@ -133,7 +133,7 @@ def _literals(name: str, entry: Any, source: Config, where: str, notes: list[str
     field = dict(entry)
 
     def resolved(text: str) -> Any:
-        """Return that place of the whole config for `$a.b[0].c`; what leads nowhere stays as it is."""
+        """Return that place of the config for `$a.b[0].c`; what leads nowhere stays as it is."""
         try:
             return at_path(source, text[1:]) if text.startswith("$") else text
         except KeyError:
