@@ -45,14 +45,20 @@ def benchmark_name(name: str) -> str:
     return found
 
 
+def versions_in(data: str) -> list[str]:
+    """Return the versions of the data in a folder, which must be there."""
+    folder = Path(data).expanduser()
+    if not folder.is_dir():
+        fix = "name the folder that holds mixeval-<version>"
+        raise UserError(f"there is no folder {data!r}", fix=fix)
+    found = sorted(path.name for path in folder.glob("mixeval-2*") if path.is_dir())
+    return [name.removeprefix("mixeval-") for name in found]
+
+
 def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
     """The two files: below a `data` folder, a `mixeval-<version>` folder, or the benchmark's own folder."""
     folder = BENCHMARKS[benchmark_name(benchmark)]
-    base = Path(data).expanduser()
-    if not base.is_dir():
-        raise UserError(
-            f"there is no folder {data!r}", fix="name the folder that holds mixeval-<version>"
-        )
+    versions, base = versions_in(data), Path(data).expanduser()
     tried = [base / f"mixeval-{version}" / folder, base / folder, base]
     if version and base.name.startswith("mixeval-2") and base.name != f"mixeval-{version}":
         raise UserError(
@@ -62,9 +68,6 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
         found = {kind: place / f"{kind}.json" for kind in KINDS}
         if all(path.is_file() for path in found.values()):
             return found
-    versions = sorted(
-        path.name.removeprefix("mixeval-") for path in base.glob("mixeval-*") if path.is_dir()
-    )
     hint = nearest(version, versions) if versions else f"looked for {tried[0] / 'free-form.json'}"
     raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
 

@@ -1,7 +1,6 @@
 """MixEval's commands as ordinary configs: their flags, the experiment that these describe, which scorers read the
 answers, and under which names their scores are shown."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from assay.config import Config, ModelConfig, load, parse_model
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.formats.mixeval.compat import NO_RULE
-from assay.formats.mixeval.dataset import Row, benchmark_name, data_files
+from assay.formats.mixeval.dataset import Row, benchmark_name, data_files, versions_in
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
 from assay.formats.mixeval.metric import SCORE
 from assay.registry import nearest
@@ -163,17 +162,10 @@ def version_of(options: Options) -> str:
     """The version that was asked for, or the only one that the data's folder can mean."""
     if options.version or options.data.startswith("hf:"):
         return options.version or "hub"
-    folder = Path(options.data).expanduser()
-    if folder.resolve().name.startswith("mixeval-2"):
-        return folder.resolve().name.removeprefix("mixeval-")
-    if not os.path.isdir(folder):
-        raise UserError(
-            f"there is no folder {options.data!r}",
-            fix="name the folder that holds mixeval-<version>",
-        )
-    versions = sorted(
-        path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir()
-    )
+    own = Path(options.data).expanduser().resolve().name
+    if own.startswith("mixeval-2"):
+        return own.removeprefix("mixeval-")
+    versions = versions_in(options.data)
     if len(versions) == 1:
         return versions[0]
     raise UserError(

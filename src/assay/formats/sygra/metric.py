@@ -201,13 +201,10 @@ class Entry(msgspec.Struct):
         return bind_metric(name=name or self.key, type=type_, params=params, include=[self.label])
 
 
-def dialect(fields: Iterable[str], unit_metrics: Iterable[str] | None = None) -> Dialect:
-    """`name` if every column is `<unit metric>_result`, as the older version wrote them; else `field`."""
-    columns = None if unit_metrics is None else {f"{name}{SUFFIX}" for name in unit_metrics}
-    is_older = all(
-        field.endswith(SUFFIX) and (columns is None or field in columns) for field in fields
-    )
-    return "name" if is_older else "field"
+def dialect(fields: Iterable[str]) -> Dialect:
+    """Return `name` if every column is `<unit metric>_result`, as the older version wrote them;
+    else `field`."""
+    return "name" if all(field.endswith(SUFFIX) for field in fields) else "field"
 
 
 def column_of(configured: Config, default: str) -> str:

@@ -110,8 +110,8 @@ def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) ->
 def bind_model(name: str, entry: Config, load: Loader, *, max_concurrency: int) -> BoundModel:
     """The entry as a model of the engine; `load` resolves its `post_process`."""
     where = f"model {name!r}"
-    _refuse(name, entry, where)
     kind = str(entry.get("model_type") or "openai").lower()
+    _refuse(name, kind, entry, where)
     parts = _models(name, kind, entry, where)
     model = parts[0] if len(parts) == 1 else Balanced(name, parts)
     clean, cleaning = _cleaning(entry, load, where)
@@ -196,8 +196,7 @@ def _models(name: str, kind: str, entry: Config, where: str) -> list[Model]:
     ]
 
 
-def _refuse(name: str, entry: Config, where: str) -> None:
-    kind = str(entry.get("model_type") or "openai").lower()
+def _refuse(name: str, kind: str, entry: Config, where: str) -> None:
     if kind in _ELSEWHERE:
         raise UserError(
             f"model_type {kind!r} is not offered",
@@ -210,11 +209,8 @@ def _refuse(name: str, entry: Config, where: str) -> None:
             where=where,
             fix=nearest(kind, {*_OPENAI_TYPES, *registry.model.names()}),
         )
-    if str(entry.get("ssl_verify", "true")).lower() in _NO or entry.get("ssl_cert") not in (
-        None,
-        "",
-        "None",
-    ):
+    certificate = entry.get("ssl_cert") or "None"
+    if str(entry.get("ssl_verify", "true")).lower() in _NO or certificate != "None":
         raise UserError(
             "ssl_verify: false and ssl_cert are not offered",
             where=where,

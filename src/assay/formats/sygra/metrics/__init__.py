@@ -210,7 +210,12 @@ class MetricRegistry:
         self._base = base
         self._home = f"{__package__}.{home}"
         self._group = f"assay.sygra_{kind.lower()}_metrics"
-        self._metrics: dict[str, type[Any]] = {}
+        self._registered: dict[str, type[Any]] = {}
+
+    @property
+    def _metrics(self) -> dict[str, type[Any]]:
+        importlib.import_module(self._home)
+        return self._registered
 
     def register(self, name: str, metric_class: type[Any]) -> None:
         """The last one wins, with a warning where it is another class, not a helper that is loaded again."""
@@ -222,7 +227,7 @@ class MetricRegistry:
             raise ValueError(
                 f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}"
             )
-        old = self._metrics.get(name, metric_class)
+        old = self._registered.get(name, metric_class)
         if (old.__module__, old.__qualname__) != (
             metric_class.__module__,
             metric_class.__qualname__,
@@ -230,14 +235,13 @@ class MetricRegistry:
             logger.warning(
                 "%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, old.__name__
             )
-        self._metrics[name] = metric_class
+        self._registered[name] = metric_class
 
     def get_metric(self, name: str, **params: Any) -> Any:
         """An instance of the metric, made with these parameters."""
         return self.get_metric_class(name)(**params)
 
     def get_metric_class(self, name: str) -> type[Any]:
-        self._discover()
         metric_class = self._metrics.get(name) or self._elsewhere(name)
         if metric_class is None:
             names = self.list_metrics()
@@ -255,24 +259,19 @@ class MetricRegistry:
         return names[0] if names else metric.get_metric_name()
 
     def has_metric(self, name: str) -> bool:
-        self._discover()
         return name in self._metrics
 
     def list_metrics(self) -> list[str]:
-        self._discover()
         return sorted(self._metrics)
 
     def unregister(self, name: str) -> bool:
-        self._discover()
         return self._metrics.pop(name, None) is not None
 
     def clear(self) -> None:
         """Forget all metrics, the built-in ones as well."""
-        self._discover()
         self._metrics.clear()
 
     def get_metrics_info(self) -> dict[str, dict[str, str]]:
-        self._discover()
         return {
             name: {"class": metric_class.__name__, "module": metric_class.__module__}
             for name, metric_class in self._metrics.items()
@@ -289,9 +288,6 @@ class MetricRegistry:
             return metric_class
 
         return decorate
-
-    def _discover(self) -> None:
-        importlib.import_module(self._home)
 
     def _elsewhere(self, name: str) -> type[Any] | None:
         entry = registry._entry_points(self._group).get(name)
