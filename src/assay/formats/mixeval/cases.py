@@ -10,10 +10,16 @@ from assay.engine.experiment.imports.foreign import ForeignCase, Headline, Rest,
 from assay.engine.experiment.imports.kept import restored
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import Row, content_of
-from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.reader import File
-from assay.formats.mixeval.verdicts import Tally, evaluation_from
+from assay.formats.mixeval.verdicts import (
+    Tally,
+    evaluation_from,
+    id_of,
+    item_from,
+    kind_of,
+    response_from,
+)
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries

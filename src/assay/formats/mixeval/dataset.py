@@ -194,11 +194,17 @@ def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params:
 
 
 def item_row(entry: Row, kind: str, id: str, *, benchmark: str, prefix: str = "") -> Row:
-    """The row of an entry: every key of it is in `data`, but for the target, which is the ground truth."""
-    shown = {key: value for key, value in entry.items() if key not in ("target", "id")}
+    made = plain_row(entry, kind, f"{kind}/{id}", benchmark)
+    made["data"]["formated_input"] = formatted(entry, kind, prefix)
+    return made
+
+
+def plain_row(entry: Row, kind: str, id: str, benchmark: str) -> Row:
+    """Return the row of an entry without its prompt: every key of it is in `data`, but for the
+    target, which is the ground truth."""
     return {
-        "id": f"{kind}/{id}",
-        "data": {**shown, "formated_input": formatted(entry, kind, prefix)},
+        "id": id,
+        "data": {key: value for key, value in entry.items() if key not in ("target", "id")},
         "ground_truth": entry["target"],
         "metadata": {
             "benchmark_name": entry["benchmark_name"],

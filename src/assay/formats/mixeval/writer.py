@@ -17,16 +17,18 @@ from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, Row, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
-from assay.formats.mixeval.exchange import (
+from assay.formats.mixeval.finding import file_name
+from assay.formats.mixeval.verdicts import (
+    Tally,
     can_score,
     data_entry,
     entry_of,
     own_id,
     response_from,
     response_row,
+    right_letter,
+    verdict_row,
 )
-from assay.formats.mixeval.finding import file_name
-from assay.formats.mixeval.verdicts import Tally, right_letter, verdict_row
 from assay.records import Item
 from assay.registry import writer
 from assay.store.files import safe_name

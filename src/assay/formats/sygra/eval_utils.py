@@ -8,9 +8,8 @@ from typing import Any, Literal
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, column_of, dialect, entries
+from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, collated, column_of, dialect, entries
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
-from assay.formats.sygra.metrics.collator import collated
 from assay.formats.sygra.types import Config, Row
 
 # what evaluation graphs name, whether a file of the user's defines it or we do

@@ -27,8 +27,7 @@ from assay.engine.experiment.trust import write_config
 from assay.formats.sygra.data import INDEX, id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.exchange import is_result
-from assay.formats.sygra.metric import Entry
-from assay.formats.sygra.metrics.collator import Census, Report, collated
+from assay.formats.sygra.metric import Census, Entry, Report, collated
 from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.formats.sygra.types import Row

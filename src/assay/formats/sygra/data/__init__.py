@@ -22,7 +22,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
-from assay.formats.sygra.data.transform import Load, Record, Records, as_text, cleaned, stages
+from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, cleaned, stages
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, required
 from assay.registry import nearest

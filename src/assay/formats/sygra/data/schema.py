@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import Load
+from assay.formats.sygra.data.transforms import Load
 from assay.formats.sygra.types import Config, required
 from assay.registry import nearest
 

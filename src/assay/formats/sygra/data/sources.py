@@ -23,7 +23,7 @@ from typing import Any
 from assay import registry
 from assay.datasets._files import files, opened
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import Record, Records
+from assay.formats.sygra.data.transforms import Record, Records
 from assay.formats.sygra.types import Config
 from assay.registry import nearest
 

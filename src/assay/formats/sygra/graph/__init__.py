@@ -19,9 +19,15 @@ import msgspec
 from assay.errors import ConfigError, UserError
 from assay.formats.sygra.graph.asking import Load, ModelUse, Rows, Surroundings
 from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
-from assay.formats.sygra.graph.llm import LlmNode, MultiLlmNode
+from assay.formats.sygra.graph.llm import (
+    LambdaNode,
+    LlmNode,
+    MultiLlmNode,
+    Node,
+    SamplerNode,
+    side_by_side,
+)
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
-from assay.formats.sygra.graph.nodes import LambdaNode, Node, SamplerNode, side_by_side
 from assay.formats.sygra.graph.output import Output
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, Row

@@ -14,7 +14,7 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.sygra.graph.asking import Surroundings
 from assay.formats.sygra.graph.called import UserFunction
-from assay.formats.sygra.graph.nodes import Node
+from assay.formats.sygra.graph.llm import Node
 from assay.formats.sygra.types import Config, Row, deep_update, required, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
