@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, cast
 from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
-from assay.formats.ragicamp.agents import UNKNOWN
-from assay.formats.ragicamp.reader import Results, read
+from assay.formats.ragicamp.reader import UNKNOWN, Results, read
 from assay.formats.ragicamp.rows import Row, id_of, item_row
 from assay.registry import dataset, nearest
 

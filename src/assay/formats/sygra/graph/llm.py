@@ -1,7 +1,5 @@
-"""Nodes that ask a model: one, or several with the same prompt. No tool is called: which ones the
-model wants to call is what it answers.
-
-What a node is, the simple ones, and the prompts of the others.
+"""The nodes of a graph: functions, samplers, and those that ask a model, or several with the same prompt. No tool is
+called: which ones the model wants to call is what it answers.
 
 A node gets its own copy of the state and may change that as it likes; only what it returns reaches the graph.
 
