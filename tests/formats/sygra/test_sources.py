@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.errors import UserError
 from assay.formats.sygra.data import item_ids, open_records
 from assay.formats.sygra.data.sources import typed
-from assay.formats.sygra.data.transform import cleaned
+from assay.formats.sygra.data.transforms import cleaned
 from tests.formats.sygra.data_support import bare, disk, load, problem, read, step, write_lines
 
 ROWS = [{"q": "one", "n": 1}, {"q": "two", "n": 2}, {"q": "three", "n": 3}]

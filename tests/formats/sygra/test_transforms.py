@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay.errors import UserError
 from assay.formats.sygra.data import transforms
-from assay.formats.sygra.data.transform import Streamed
+from assay.formats.sygra.data.transforms import Streamed
 from tests.formats.sygra.data_support import bare, disk, problem, read, step, write_lines
 
 HERE = f"{__name__}."

@@ -1,6 +1,5 @@
 """EEN's files: `responses.jsonl` and `evaluation_results.jsonl` with EEN's fields and no others."""
 
-from collections.abc import Iterator
 from typing import Any, cast, get_type_hints
 
 import msgspec
@@ -43,9 +42,6 @@ def een(export: Export) -> None:
     if "responses" not in tables:
         export.tables.log("responses")
     for name, kind in tables.items():
-        lines = _lines(blocks_of(export.tables.source, TABLES[name], kind))
+        blocks = blocks_of(export.tables.source, TABLES[name], kind)
+        lines = map(msgspec.json.Encoder().encode_lines, blocks)
         write_named(export.path / _FILES[name], lines, force=export.force)
-
-
-def _lines(blocks: Iterator[list[Any]]) -> Iterator[bytes]:
-    return map(msgspec.json.Encoder().encode_lines, blocks)

@@ -6,8 +6,8 @@ own rows beside the original's fields.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import ForeignCase, key_of
+from assay.engine.experiment.imports.foreign import ForeignCase, Headline, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled, restored
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.datasets import FileDatasetRepository
@@ -54,90 +54,20 @@ def author_of(run: RunOverview) -> Author:
         return Author(model_name=run.id, task=run.id)
 
 
-class Repository:
-    """A folder with what is asked for: all of it, or the run or evaluation (`kind`) in the folder of this name."""
+def results_in(root: Path, kind: str = "", name: str = "") -> list["Results"]:
+    """Return what is in a folder, by dataset: all, or the run or evaluation (`kind`) of this name."""
+    ran: set[RunOverview] = set()
+    evaluated: list[EvaluationOverview] = []
 
-    def __init__(self, root: Path, kind: str = "", name: str = "") -> None:
-        self.root, self._kind, self._name = root, kind, name
-        self._run_files, self._evaluation_files = (
-            FileRunRepository(root),
-            FileEvaluationRepository(root),
-        )
-
-    @cached_property
-    def _evaluated(self) -> list[EvaluationOverview]:
-        if self._kind == "runs" or not (self.root / "evaluations").is_dir():
-            return []
-        return [each for each in self._evaluation_files.evaluation_overviews() if self._is(each.id)]
-
-    @cached_property
-    def _ran(self) -> list[RunOverview]:
-        ran = {run for each in self._evaluated for run in each.run_overviews}
-        if self._kind != "evaluations" and (self.root / "runs").is_dir():
-            ran |= {run for run in self._run_files.run_overviews() if self._is(run.id)}
-        return in_order(ran)
-
-    def _is(self, id: str) -> bool:
-        return not self._name or self._name in (id, safe_name(id), file_name(id))
-
-    def datasets(self) -> list[str]:
-        return sorted({run.dataset_id for run in self._ran})
-
-    def runs(self, dataset: str) -> list[RunOverview]:
-        return [run for run in self._ran if run.dataset_id == dataset]
-
-    def evaluations(self, dataset: str) -> list[EvaluationOverview]:
-        return [
-            each
-            for each in self._evaluated
-            if any(run.dataset_id == dataset for run in each.run_overviews)
-        ]
-
-    def partial(self) -> list[str]:
-        if self._name or not (self.root / "evaluations").is_dir():
-            return []
-        return [*self._evaluation_files.unfinished_ids()]
-
-    def trace_count(self, dataset: str) -> int:
-        """Return how many traces the original left: they are not read."""
-        return sum(self._run_files.trace_counts(run.id)[1] for run in self.runs(dataset))
-
-    def has_items(self, dataset: str) -> bool:
-        return (self.root / "datasets").is_dir() and FileDatasetRepository(self.root).dataset(
-            dataset
-        ) is not None
-
-    def outputs(self, run: RunOverview) -> Iterator[Path | Response]:
-        """The files of the original, or the rows of the library."""
-        return _files_or_rows(self._run_files.store, "run", run.id, Response)
-
-    def results(self, overview: EvaluationOverview) -> Iterator[Path | Evaluation]:
-        return _files_or_rows(self._evaluation_files.store, "evaluation", overview.id, Evaluation)
-
-    def statistics(self, evaluations: set[str]) -> Iterator[tuple[str, str, float]]:
-        """(aggregation, name, value) of all numbers that were made from these evaluations."""
-        if not (self.root / "aggregations").is_dir():
-            return
-        aggregations = FileAggregationRepository(self.root)
-        for id in aggregations.aggregation_overview_ids():
-            overview = aggregations.aggregation_overview(id, cast("Any", Any))
-            if (
-                overview is not None
-                and {each.id for each in overview.evaluation_overviews} & evaluations
-            ):
-                for name, value in numbers_in(overview.statistics):
-                    if not isinstance(value, bool):
-                        yield id, name, float(value)
-
-    def stamp(self, dataset: str) -> Row:
-        """What tells that nothing has changed: a hash over all files."""
-        content = blake2b(digest_size=16)
-        ids = [*(f"runs/{run.id}" for run in self.runs(dataset)), f"datasets/{dataset}"]
-        for file in sorted(file for file in self.root.rglob("*") if file.is_file()):
-            name = file.relative_to(self.root)
-            if name.parts[0] in ("datasets", "runs", "evaluations", "aggregations"):
-                content.update(f"{name}\n".encode("utf-8", "replace") + reading.content(file))
-        return {"folder": str(self.root.absolute()), "of": ids, "content": content.hexdigest()}
+    if kind != "runs" and (root / "evaluations").is_dir():
+        overviews = FileEvaluationRepository(root).evaluation_overviews()
+        evaluated = [each for each in overviews if _is_called(name, each.id)]
+        ran.update(*(each.run_overviews for each in evaluated))
+    if kind != "evaluations" and (root / "runs").is_dir():
+        overviews = FileRunRepository(root).run_overviews()
+        ran.update(run for run in overviews if _is_called(name, run.id))
+    datasets = sorted({run.dataset_id for run in ran})
+    return [Results(root, id, in_order(ran), evaluated, whole=not name) for id in datasets]
 
 
 def _files_or_rows(store: Any, kind: Any, id: str, type: Any) -> Iterator[Any]:
@@ -173,24 +103,119 @@ def answer_key(run_id: str, example_id: str) -> str:
     return key_of(FORMAT, run_id, example_id)
 
 
-class Cases:
-    """`broken` is told of files that cannot be read."""
+def _is_called(name: str, id: str) -> bool:
+    return not name or name in (id, safe_name(id), file_name(id))
 
-    def __init__(self, repository: Repository, broken: Callable[[str], None]) -> None:
-        self._repository, self._broken = repository, broken
+
+class Results:
+    """What was run and evaluated on one dataset; `whole`: all of it was asked for. Of the runs and
+    evaluations in the folder only its own count."""
+
+    def __init__(
+        self,
+        root: Path,
+        dataset: str,
+        runs: Sequence[RunOverview],
+        evaluations: Sequence[EvaluationOverview],
+        *,
+        whole: bool,
+    ) -> None:
+        self.dataset = dataset
+        self._root, self._whole_folder = root, whole
+        self._run_files, self._evaluation_files = (
+            FileRunRepository(root),
+            FileEvaluationRepository(root),
+        )
+        self._runs = [run for run in runs if run.dataset_id == dataset]
+        own = set(self._runs)
+        self._evaluations = [each for each in evaluations if own & each.run_overviews]
+        self._problems: list[str] = []
+        self._has_items = True
+
+    @property
+    def planned(self) -> int:
+        return sum(run.failed_example_count + run.successful_example_count for run in self._runs)
+
+    @property
+    def rejected(self) -> int:
+        return len(self._problems)
+
+    @property
+    def source(self) -> Row:
+        """Return what tells that nothing has changed: a hash over all files."""
+        content = blake2b(digest_size=16)
+        ids = [*(f"runs/{run.id}" for run in self._runs), f"datasets/{self.dataset}"]
+        for file in sorted(file for file in self._root.rglob("*") if file.is_file()):
+            name = file.relative_to(self._root)
+            if name.parts[0] in ("datasets", "runs", "evaluations", "aggregations"):
+                content.update(f"{name}\n".encode("utf-8", "replace") + reading.content(file))
+        folder = str(self._root.absolute())
+        return {"format": FORMAT, "folder": folder, "of": ids, "content": content.hexdigest()}
+
+    @property
+    def facts(self) -> Row:
+        described = {each.id: each.description for each in (*self._runs, *self._evaluations)}
+        return {"agents": [run.id for run in self._runs], "descriptions": described}
+
+    def cases(self) -> Iterator[ForeignCase]:
+        self._problems = []
         self._whole = Seen()  # answers that were read with their labels
         self._failed: dict[str, dict[str, Response]] = {}  # by run and example
-
-    def items(self, dataset: str) -> Iterator[ForeignCase]:
-        for item in FileDatasetRepository(self._repository.root)._items(dataset):
+        datasets = FileDatasetRepository(self._root)
+        self._has_items = (self._root / "datasets").is_dir() and (
+            datasets.dataset(self.dataset) is not None
+        )
+        for item in datasets._items(self.dataset) if self._has_items else ():
             row = msgspec.json.decode(encode_item(item))
             if row.get("ground_truth") == row["data"] and isinstance(row["data"], dict):
                 del row["ground_truth"]
             yield ForeignCase(row)
+        for run in self._runs:
+            yield from self._answers(run)
+        yield from self._labels()
 
-    def answers(self, run: RunOverview) -> Iterator[ForeignCase]:
+    def notes(self) -> list[str]:
+        notes: list[str] = []
+        if not self._has_items:
+            notes.append(
+                f"the dataset {self.dataset!r} is not in the folder: there are answers without their questions"
+            )
+        if self._problems:
+            notes.append(f"{len(self._problems):,} files cannot be read: {self._problems[0]}")
+        asked = self._whole_folder and (self._root / "evaluations").is_dir()
+        if asked and (partial := self._evaluation_files.unfinished_ids()):
+            notes.append(
+                f"{len(partial):,} evaluations were not finished and are left out: {partial[0]!r}"
+            )
+        if traces := sum(self._run_files.trace_counts(run.id)[1] for run in self._runs):
+            notes.append(
+                f"{traces:,} traces are left where they are: those of the original are not read"
+            )
+        return notes
+
+    def headlines(self) -> list[Headline]:
+        """Return the numbers of aggregations, which a logic of the user's made."""
+        found: list[Headline] = []
+        if not (self._root / "aggregations").is_dir():
+            return found
+        own = {each.id for each in self._evaluations}
+        why = "a logic of the user's made it: only its code can say how"
+        for overview in FileAggregationRepository(self._root).aggregation_overviews(
+            cast("Any", Any)
+        ):
+            if own.intersection(overview.evaluation_ids):
+                found += [
+                    Headline(
+                        label="", metric=f"{overview.id}.{name}", value=float(value), reason=why
+                    )
+                    for name, value in numbers_in(overview.statistics)
+                    if not isinstance(value, bool)
+                ]
+        return found
+
+    def _answers(self, run: RunOverview) -> Iterator[ForeignCase]:
         author = author_of(run)
-        for row in self._repository.outputs(run):
+        for row in _files_or_rows(self._run_files.store, "run", run.id, Response):
             if isinstance(row, Response):
                 row.model_name = row.task = run.id
                 row.key = key_of(FORMAT, run.id, row.key)
@@ -210,7 +235,7 @@ class Cases:
         try:
             row: Any = json.loads(reading.content(file))
         except (OSError, ValueError, RecursionError) as error:
-            self._broken(f"{file}: {error}")
+            self._problems.append(f"{file}: {error}")
             return None
         if (
             isinstance(row, dict)
@@ -218,16 +243,18 @@ class Cases:
             and isinstance(row["example_id"], str)
         ):
             return cast("Row", row)
-        self._broken(f"{file} has no {' and '.join(needed)}")
+        self._problems.append(f"{file} has no {' and '.join(needed)}")
         return None
 
-    def labels(self, evaluations: Sequence[EvaluationOverview]) -> Iterator[ForeignCase]:
-        names = _label_names(evaluations)
-        for overview in evaluations:
+    def _labels(self) -> Iterator[ForeignCase]:
+        names = _label_names(self._evaluations)
+        for overview in self._evaluations:
             runs = [run.id for run in in_order(overview.run_overviews)]
             authors = {run.id: author_of(run) for run in overview.run_overviews}
             failed = {**self._failed.get(runs[0], {})} if len(runs) == 1 else {}
-            for row in self._repository.results(overview):
+            for row in _files_or_rows(
+                self._evaluation_files.store, "evaluation", overview.id, Evaluation
+            ):
                 rows = [row] if isinstance(row, Evaluation) else self._results(row, overview, runs)
                 for made in rows:
                     if made.players is None and len(runs) == 1:
@@ -253,7 +280,7 @@ class Cases:
         try:
             made = label_rows(row)
         except (ValueError, TypeError, RecursionError) as error:
-            self._broken(f"{file}: {error}")
+            self._problems.append(f"{file}: {error}")
             return []
         for number, each in enumerate(made):
             each.timestamp = overview.end_date.timestamp()

@@ -7,10 +7,10 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.types import Input, Output, Record
+from assay.formats.intelligence_layer.types import Input, Output, Record, Row
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""
@@ -40,7 +40,7 @@ class Example(Shown, Generic[Input, ExpectedOutput]):
     input: Input
     expected_output: ExpectedOutput
     id: str = field(default_factory=new_id)
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
     _text = "Example ID = {0.id}\nInput = {0.input}\nExpected output = {0.expected_output}\nMetadata = {0.metadata}\n"
 
 
@@ -51,7 +51,7 @@ class Dataset(Shown):
     id: str = field(default_factory=new_id)
     name: str
     labels: set[str] = field(default_factory=set[str])
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Row = field(default_factory=Row)
     _text = "Dataset ID = {0.id}\nName = {0.name}\nLabels = {0.labels}\nMetadata = {0.metadata}"
 
 
@@ -102,7 +102,7 @@ class RunOverview(Shown):
     successful_example_count: int
     description: str
     labels: set[str] = field(default_factory=set[str])
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Row = field(default_factory=Row)
     _text = (
         "Run Overview ID = {0.id}\n"
         "Dataset ID = {0.dataset_id}\n"
@@ -167,7 +167,7 @@ class EvaluationOverview(Shown):
     failed_evaluation_count: int
     description: str
     labels: set[str] = field(default_factory=set[str])
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Row = field(default_factory=Row)
     skipped_evaluation_count: int | None = None
     _text = (
         "Evaluation Overview ID = {0.id}\n"
@@ -210,7 +210,7 @@ class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
     description: str
     statistics: AggregatedEvaluation
     labels: set[str] = field(default_factory=set[str])
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Row = field(default_factory=Row)
 
     @property
     def run_ids(self) -> Sequence[str]:

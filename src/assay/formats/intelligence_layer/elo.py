@@ -209,7 +209,7 @@ class IncrementalEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, 
     ) -> Evaluation:
         seen = [
             [answer for answer in output if answer.run_id in runs]
-            if self._has_result(number, example.id)
+            if not self._previous_example_ids or example.id in self._previous_example_ids[number]
             else []
             for number, runs in enumerate(self._previous_run_output_ids)
         ]
@@ -223,9 +223,6 @@ class IncrementalEvaluationLogic(EvaluationLogic[Input, Output, ExpectedOutput, 
         already_evaluated_outputs: list[list[SuccessfulExampleOutput[Output]]],
     ) -> Evaluation:
         """The result from all outputs; `already_evaluated_outputs` has those that each earlier evaluation saw."""
-
-    def _has_result(self, number: int, example_id: str) -> bool:
-        return not self._previous_example_ids or example_id in self._previous_example_ids[number]
 
 
 class EloEvaluationLogic(IncrementalEvaluationLogic[Input, Output, ExpectedOutput, Matches]):

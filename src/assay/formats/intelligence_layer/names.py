@@ -168,13 +168,10 @@ def names_of(
         if name == "__all__":
             return public()
         for home, names in homes.items():
-            if (
-                name[0] != "_"
-                and (not names or name in names.split())
-                and name in vars(_file(home))
-            ):
-                setattr(sys.modules[module], name, getattr(_file(home), name))
-                return getattr(_file(home), name)
+            is_given = name[0] != "_" and (not names or name in names.split())
+            if is_given and name in (found := vars(_file(home))):
+                setattr(sys.modules[module], name, found[name])
+                return found[name]
         refuse(name, public())
 
     def public() -> list[str]:

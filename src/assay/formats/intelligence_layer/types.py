@@ -23,6 +23,8 @@ Output = TypeVar("Output")
 JsonSerializable = int | float | str | bool | Sequence[Any] | Mapping[str, Any] | None
 """Any JSON value, for annotations."""
 SerializableDict = dict[str, JsonSerializable]
+Row = dict[str, Any]
+"""An object of JSON."""
 
 
 class BadValue(UserError, ValueError):

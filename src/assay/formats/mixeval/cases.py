@@ -1,45 +1,158 @@
 """Rows of MixEval's files as cases of a reader: entries first, then each model's responses, then its verdicts."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from assay.engine.experiment.imports.foreign import ForeignCase, Rest
+from assay.engine.experiment.dataset import content_stamp
+from assay.engine.experiment.imports.foreign import ForeignCase, Headline, Rest, whole_json
 from assay.engine.experiment.imports.kept import restored
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import content_of
-from assay.formats.mixeval.exchange import id_of, item_from, kind_of, response_from
+from assay.formats.mixeval.dataset import Row, content_of
 from assay.formats.mixeval.plans import COMPATIBLE
-from assay.formats.mixeval.verdicts import Tally, evaluation_from
+from assay.formats.mixeval.reader import File
+from assay.formats.mixeval.verdicts import (
+    Tally,
+    evaluation_from,
+    id_of,
+    item_from,
+    kind_of,
+    response_from,
+)
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 
-Row = dict[str, Any]
 _JUDGED = ("judge_results_ff_model_judge_", "judge_results_mp_model_judge_")
 
 
-class Cases:
-    """`note` is told what is odd; `tallies` is what each model's verdicts counted, `asked` how many entries there
-    are."""
+_SAID = {
+    "broken": "{count:,} places of the files cannot be read: {first}",
+    "no_id": "{count:,} rows are not objects with an `id` and are left out, the first at {first}",
+    "null": "{count:,} responses are null: they are errors, the first is that of {first!r}",
+    "drawn": "{count:,} verdicts were drawn by chance, because nothing could be read: they are unparsed, the first is "
+    "that of {first!r}",
+    "stray": "{count:,} verdicts are of responses that the response files do not have: these were added, the first is "
+    "that of {first!r}",
+    "apart": "{count:,} entries have an id that another entry has: they got ids of their own, the first is {first!r}",
+    "unfinished": "{count:,} files say that the run was not finished, the first is {first}",
+}
 
-    def __init__(self, benchmark: str, note: Callable[[str, str], None], rest: Rest) -> None:
-        self.tallies: dict[str, Tally] = {}
-        self.asked = 0
-        self._benchmark, self._note, self._rest = benchmark, note, rest
+
+class Answers:
+    """What models answered to one version of a benchmark."""
+
+    def __init__(self, benchmark: str, version: str, files: list[File]) -> None:
+        self.dataset = f"{benchmark}-{version}" if version else benchmark
+        self.benchmark, self.version = benchmark, version
+        self.planned: int | None = None
+        self._files = files
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget what was read: how often each thing was odd, and the first of its places; what
+        each model's verdicts counted; how many entries there are."""
+        self.rejected = self._asked = 0
+        self._odd: dict[str, list[Any]] = {}
+        self._rest = Rest()
+        self._tallies: dict[str, Tally] = {}
         self._ids, self._pairs, self._apart = Seen(), Seen(), dict[int, str]()
         self._answered, self._whole = Seen(), Seen()
 
-    def entries(self, paths: Sequence[Path]) -> Iterator[ForeignCase]:
+    @property
+    def models(self) -> dict[str, list[File]]:
+        by_model: dict[str, list[File]] = {}
+        for file in sorted(self._files, key=lambda file: (file.holds != "responses", file.path)):
+            if file.holds != "entries":
+                by_model.setdefault(file.model, []).append(file)
+        return dict(sorted(by_model.items()))
+
+    @property
+    def source(self) -> Row:
+        return {
+            "format": "mixeval",
+            "files": [content_stamp(file.path.absolute()) for file in self._files],
+        }
+
+    @property
+    def facts(self) -> Row:
+        kinds = sorted({file.holds for file in self._files})
+        known = {"benchmark": self.benchmark, "version": self.version}
+        return {"read_from": kinds, "agents": list(self.models), **known}
+
+    def cases(self) -> Iterator[ForeignCase]:
+        self._begin()
+        yield from self._entries([file.path for file in self._files if file.holds == "entries"])
+        models = self.models
+        if self._asked:
+            self.planned = self._asked * len(models)
+        for model, files in models.items():
+            answers = [file.path for file in files if file.holds == "responses"]
+            verdicts = [file.path for file in files if file.holds == "verdicts"]
+            yield from self._answers(model, answers)
+            yield from self._verdicts(model, verdicts, answered=bool(answers))
+        for folder in {file.path.parent for file in self._files if file.holds == "responses"}:
+            self._look_at_status(folder)
+
+    def _look_at_status(self, folder: Path) -> None:
+        for file in sorted(folder.glob("status_*.json")):
+            said = _object(file).get("status")
+            if isinstance(said, dict) and cast("Row", said).get("status") != "complete":
+                self._note("unfinished", str(file))
+
+    def _note(self, what: str, first: str) -> None:
+        self._odd.setdefault(what, [0, first])[0] += 1
+        self.rejected += what in ("broken", "no_id")
+
+    def notes(self) -> list[str]:
+        said = [
+            _SAID[what].format(count=count, first=first)
+            for what, (count, first) in self._odd.items()
+        ]
+        return [*said, *self._rest.notes()]
+
+    def headlines(self) -> list[Headline]:
+        """The numbers of each model's `score.json`, with those that its verdicts give."""
+        found: list[Headline] = []
+        for model, files in self.models.items():
+            for folder in sorted({file.path.parent for file in files}):
+                scores = {
+                    name: value
+                    for name, value in _object(folder / "score.json").items()
+                    if type(value) in (int, float)
+                }
+                found += self._headlines(model, scores) if "overall" in scores else ()
+        return found
+
+    def _headlines(self, model: str, scores: dict[str, float]) -> Iterator[Headline]:
+        tally = self._tallies.get(model)
+        made = {label: tally.scores(label) for label in tally.labels()} if tally else {}
+        nearest = min(
+            made, key=lambda label: abs(made[label]["overall"] - scores["overall"]), default=""
+        )
+        ours = made.get(nearest, {})
+        for name, value in scores.items():
+            where = {"model_name": model} | ({} if name == "overall" else {"benchmark_name": name})
+            reason = "" if name in ours else "there are no verdicts in these files"
+            yield Headline(
+                label=nearest,
+                metric=name,
+                value=float(value),
+                where=where,
+                ours=ours.get(name),
+                reason=reason,
+            )
+
+    def _entries(self, paths: Sequence[Path]) -> Iterator[ForeignCase]:
         for path in paths:
             for _, row in self._rows(path):
                 item = self._item(row, whole=True)
                 if item is not None:
-                    self.asked += 1
+                    self._asked += 1
                     yield ForeignCase(item=item)
 
-    def answers(self, model: str, paths: Sequence[Path]) -> Iterator[ForeignCase]:
+    def _answers(self, model: str, paths: Sequence[Path]) -> Iterator[ForeignCase]:
         """The rows of response files, which may hold their evaluations, too."""
         for path in paths:
             for place, row in self._rows(path):
@@ -49,12 +162,12 @@ class Cases:
                     raise UserError(what, where=place, fix="keep one of them")
                 yield case
 
-    def verdicts(
+    def _verdicts(
         self, model: str, paths: Sequence[Path], *, answered: bool
     ) -> Iterator[ForeignCase]:
-        """The rows of verdicts; where no response file has a response, it comes from here. `answered`: there are such
-        files."""
-        tally = self.tallies.setdefault(model, Tally())
+        """Yield the rows of verdicts; where no response file has a response, it comes from here.
+        `answered`: there are such files."""
+        tally = self._tallies.setdefault(model, Tally())
         for path in paths:
             for place, row in self._rows(path):
                 label = _label(path, row)
@@ -110,10 +223,16 @@ class Cases:
                 return None
             id = self._apart[pair] = f"{id}~{pair:016x}"
             self._note("apart", id)
-        return {**item_from(row, self._benchmark, whole=whole), "id": id}
+        return {**item_from(row, self.benchmark, whole=whole), "id": id}
 
     def _known_id(self, row: Row) -> str:
         return self._apart.get(_pair(row), "") or id_of(row) if self._apart else id_of(row)
+
+
+def _object(path: Path) -> Row:
+    """Return the object in a file; empty for anything else."""
+    found = whole_json(path)
+    return cast("Row", found) if isinstance(found, dict) else {}
 
 
 def _pair(row: Row) -> int:

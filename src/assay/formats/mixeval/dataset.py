@@ -7,7 +7,7 @@ weights): each is an item, and `metadata.content` says which are equal.
 import ast
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -34,7 +34,7 @@ _HUB = {"mixeval": "MixEval", "mixeval_hard": "MixEval_Hard"}
 _DATE = re.compile(r"|hub|\d{4}-\d\d-\d\d")
 _MOST_PROBLEMS = 5
 _MOST_OPTIONS = 26  # as there are letters
-Entry = dict[str, Any]
+Row = dict[str, Any]
 
 
 def benchmark_name(name: str) -> str:
@@ -45,14 +45,20 @@ def benchmark_name(name: str) -> str:
     return found
 
 
+def versions_in(data: str) -> list[str]:
+    """Return the versions of the data in a folder, which must be there."""
+    folder = Path(data).expanduser()
+    if not folder.is_dir():
+        fix = "name the folder that holds mixeval-<version>"
+        raise UserError(f"there is no folder {data!r}", fix=fix)
+    found = sorted(path.name for path in folder.glob("mixeval-2*") if path.is_dir())
+    return [name.removeprefix("mixeval-") for name in found]
+
+
 def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
     """The two files: below a `data` folder, a `mixeval-<version>` folder, or the benchmark's own folder."""
     folder = BENCHMARKS[benchmark_name(benchmark)]
-    base = Path(data).expanduser()
-    if not base.is_dir():
-        raise UserError(
-            f"there is no folder {data!r}", fix="name the folder that holds mixeval-<version>"
-        )
+    versions, base = versions_in(data), Path(data).expanduser()
     tried = [base / f"mixeval-{version}" / folder, base / folder, base]
     if version and base.name.startswith("mixeval-2") and base.name != f"mixeval-{version}":
         raise UserError(
@@ -62,14 +68,11 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
         found = {kind: place / f"{kind}.json" for kind in KINDS}
         if all(path.is_file() for path in found.values()):
             return found
-    versions = sorted(
-        path.name.removeprefix("mixeval-") for path in base.glob("mixeval-*") if path.is_dir()
-    )
     hint = nearest(version, versions) if versions else f"looked for {tried[0] / 'free-form.json'}"
     raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
 
 
-Placed = tuple[str, str, str, Entry]
+Placed = tuple[str, str, str, Row]
 
 
 def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
@@ -134,7 +137,7 @@ def mixeval(
     base: bool = False,
     five_shot: str = "",
     corrections: str = "",
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Row]]:
     """MixEval's items, with the protocol's prompt as `formated_input`.
 
     Parameters:
@@ -175,9 +178,7 @@ def mixeval(
         )
 
 
-def stamp(
-    name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any
-) -> dict[str, Any]:
+def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> Row:
     """What tells that the files are still those that were read."""
     if name.startswith("hf:"):
         of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
@@ -192,14 +193,18 @@ def stamp(
     return {"files": [file_stamp(path) for path in files if path.exists()]}
 
 
-def item_row(
-    entry: Entry, kind: str, id: str, *, benchmark: str, prefix: str = ""
-) -> dict[str, Any]:
-    """The row of an entry: every key of it is in `data`, but for the target, which is the ground truth."""
-    shown = {key: value for key, value in entry.items() if key not in ("target", "id")}
+def item_row(entry: Row, kind: str, id: str, *, benchmark: str, prefix: str = "") -> Row:
+    made = plain_row(entry, kind, f"{kind}/{id}", benchmark)
+    made["data"]["formated_input"] = formatted(entry, kind, prefix)
+    return made
+
+
+def plain_row(entry: Row, kind: str, id: str, benchmark: str) -> Row:
+    """Return the row of an entry without its prompt: every key of it is in `data`, but for the
+    target, which is the ground truth."""
     return {
-        "id": f"{kind}/{id}",
-        "data": {**shown, "formated_input": formatted(entry, kind, prefix)},
+        "id": id,
+        "data": {key: value for key, value in entry.items() if key not in ("target", "id")},
         "ground_truth": entry["target"],
         "metadata": {
             "benchmark_name": entry["benchmark_name"],
@@ -210,7 +215,7 @@ def item_row(
     }
 
 
-def formatted(entry: Entry, kind: str, prefix: str = "") -> str:
+def formatted(entry: Row, kind: str, prefix: str = "") -> str:
     make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
     return f"{prefix}{make(entry)}\n" if prefix else make(entry)
 
@@ -229,13 +234,13 @@ def read_target(target: Any, kind: str) -> Any:
     return target
 
 
-def content_of(entry: Entry) -> str:
+def content_of(entry: Row) -> str:
     """Equal for entries that ask the same: the protocol repeats items, and repeats add no evidence."""
     parts = [entry.get(key) for key in ("benchmark_name", "context", "prompt", "options", "target")]
     return digest("mixeval-content", canonical(parts)).hex()[:16]
 
 
-def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
+def problem_of(entry: Row, kind: str) -> str | None:
     """What is wrong with an entry, or None."""
     for key in ("prompt", "benchmark_name"):
         if not isinstance(entry.get(key), str):
@@ -259,15 +264,15 @@ def problem_of(entry: Mapping[str, Any], kind: str) -> str | None:
 
 # ---- corrections
 
-_NO_CHANGE: Entry = {}
+_NO_CHANGE: Row = {}
 
 
-def read_corrections(path: str) -> dict[str, Entry | None]:
+def read_corrections(path: str) -> dict[str, Row | None]:
     """By item id: the changed keys, or None to leave the entry out. The file is a JSON list, an object by id, or
     lines: {"id": "free-form/12", "exclude": true} or {"id": "multiple-choice/3", "target": [1]}."""
     if not path:
         return {}
-    found: dict[str, Entry | None] = {}
+    found: dict[str, Row | None] = {}
     try:
         with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:

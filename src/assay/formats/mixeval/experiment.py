@@ -42,7 +42,6 @@ from assay.formats.mixeval.plans import (
     version_of,
 )
 from assay.formats.mixeval.responses import HARMLESS, Import
-from assay.records import MetricRow
 from assay.store.files import safe_name
 from assay.store.repositories import DatasetRepository
 from assay.store.seal import seal
@@ -78,6 +77,7 @@ class _Flow:
         self.version = version_of(options)
         self.benchmarks = benchmarks_of(options, self.version)
         self.root = Path(options.output_dir or folder)
+        self.result = Result(notes=self.progress.notes)
 
     def _experiment(
         self,
@@ -106,6 +106,50 @@ class _Flow:
             verdicts = [] if self.options.judged else verdict_files(parsers)
             written.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
 
+    def _scores(
+        self,
+        experiment: Experiment,
+        done: ExperimentResult,
+        parsers: Parsers,
+        benchmark: str,
+        model: str = "",
+    ) -> tuple[Joined, list[ModelScores]]:
+        """Return the scores of an experiment, of all its models or of the one whose responses are
+        in an order of their own; tell why rows failed. What responses lack was told when they were
+        read."""
+        where = f"{model} on {benchmark}" if model else benchmark
+        lines: list[str] = []
+        for failures in done.failures:
+            failures.reasons = [
+                reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)
+            ]
+            lines += failures.lines()
+        self.result.errors += [f"{where}: {line}" for line in lines]
+        self.result.failed += [f"{name} on {where}" for name in done.failed]
+        store, id = experiment.store, experiment.id
+        joined = Joined(store, id, file_order=bool(model))
+        dataset = store.manifest("dataset", id)
+        entries = dataset.counts.get("items", 0) if dataset else 0
+        scores = scores_of(done.metrics, parsers.shown, joined, entries)
+        for score in scores:
+            whole = score.cells[OVERALL]
+            score.errors = lines if whole.errored else []
+            if whole.errored and not whole.entries:
+                self.result.failed.append(f"{score.label} of {score.model} on {benchmark}")
+        return joined, scores
+
+    def _write_model(
+        self,
+        joined: Joined,
+        model: str,
+        written: Written,
+        parsers: Parsers,
+        scores: Sequence[ModelScores],
+    ) -> None:
+        if not self.options.judged:
+            write_verdicts(joined, model, written, parsers, trim_base=self.options.trim_base)
+        write_scores(written, [entry for entry in scores if entry.model == model])
+
 
 class MixEvalRun(_Flow):
     """Models on the entries of one or several benchmarks."""
@@ -118,12 +162,11 @@ class MixEvalRun(_Flow):
         super().__init__(options, "mixeval_responses")
 
     async def run(self, stop: Stop | None = None) -> Result:
-        result = Result(notes=self.progress.notes)
         for benchmark in self.benchmarks:
-            result.scored.append(await self._benchmark(benchmark, result, stop))
-        return result
+            self.result.scored.append(await self._benchmark(benchmark, stop))
+        return self.result
 
-    async def _benchmark(self, benchmark: str, told: Result, stop: Stop | None) -> Scored:
+    async def _benchmark(self, benchmark: str, stop: Stop | None) -> Scored:
         folder = self.root / benchmark / safe_name(self.version)
         config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
@@ -136,28 +179,18 @@ class MixEvalRun(_Flow):
             written = self._written(model, benchmark)
             self._refuse_others(written, parsers, experiment=False)
             refuse_others(stored, model, written, benchmark)
-        result = await experiment.run(stop)
-        errors = _errors(result, told, benchmark)
-        scored = await asyncio.to_thread(
-            self._write, experiment, result.metrics, benchmark, parsers, errors
-        )
-        told.failed += _without_scores(scored.scores, benchmark)
-        return scored
+        done = await experiment.run(stop)
+        return await asyncio.to_thread(self._write, experiment, done, parsers, benchmark)
 
     def _write(
-        self,
-        experiment: Experiment,
-        metrics: Sequence[MetricRow],
-        benchmark: str,
-        parsers: Parsers,
-        errors: Sequence[str],
+        self, experiment: Experiment, done: ExperimentResult, parsers: Parsers, benchmark: str
     ) -> Scored:
-        joined, scores = _scores(experiment, metrics, parsers, errors, file_order=False)
+        joined, scores = self._scores(experiment, done, parsers, benchmark)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
             written = self._written(model, benchmark)
             write_responses(joined, model, written, benchmark, self.options.layout)
-            _write_model(joined, model, written, parsers, scores, self.options)
+            self._write_model(joined, model, written, parsers, scores)
             folders.append(str(written.folder))
         level = experiment.config.ci_level
         return Scored(
@@ -178,7 +211,7 @@ class MixEvalScore(_Flow):
 
     async def run(self, stop: Stop | None = None) -> Result:
         """A model whose files cannot be scored is a problem of the result, unless there is no other."""
-        result = Result(notes=self.progress.notes)
+        result = self.result
         for benchmark in self.benchmarks:
             scored = Scored(benchmark=benchmark, version=self.version)
             refused: list[tuple[str, UserError]] = []
@@ -186,7 +219,7 @@ class MixEvalScore(_Flow):
                 self.paths, benchmark, self.version, judged=self.options.judged
             ):
                 try:
-                    await self._model(files, benchmark, scored, result, stop)
+                    await self._model(files, benchmark, scored, stop)
                 except UserError as error:
                     refused.append((files.model, error))
             if refused and not scored.scores:
@@ -196,7 +229,7 @@ class MixEvalScore(_Flow):
         return result
 
     async def _model(
-        self, files: ModelFiles, benchmark: str, scored: Scored, told: Result, stop: Stop | None
+        self, files: ModelFiles, benchmark: str, scored: Scored, stop: Stop | None
     ) -> None:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder
@@ -206,18 +239,14 @@ class MixEvalScore(_Flow):
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
-            (self.progress.notes if what in HARMLESS else told.problems).append(
+            (self.progress.notes if what in HARMLESS else self.result.problems).append(
                 f"{files.model} on {benchmark}: {said}"
             )
-        result = await experiment.run(stop)
-        errors = _errors(result, told, f"{files.model} on {benchmark}")
+        done = await experiment.run(stop)
         joined, scores = await asyncio.to_thread(
-            _scores, experiment, result.metrics, parsers, errors, file_order=True
+            self._scores, experiment, done, parsers, benchmark, files.model
         )
-        await asyncio.to_thread(
-            _write_model, joined, files.model, written, parsers, scores, self.options
-        )
-        told.failed += _without_scores(scores, benchmark)
+        await asyncio.to_thread(self._write_model, joined, files.model, written, parsers, scores)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
@@ -247,65 +276,6 @@ def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
             manifest.metadata = {**manifest.metadata, "odd": imported.problems()}
             store.put_manifest(manifest)
     return manifest.metadata.get("odd", {})
-
-
-# ---- what both flows share
-
-
-def _scores(
-    experiment: Experiment,
-    metrics: Sequence[MetricRow],
-    parsers: Parsers,
-    errors: Sequence[str],
-    *,
-    file_order: bool,
-) -> tuple[Joined, list[ModelScores]]:
-    """The scores of all models of an experiment. `file_order`: their responses are in an order of their own."""
-    store, id = experiment.store, experiment.id
-    joined = Joined(store, id, file_order=file_order)
-    dataset = store.manifest("dataset", id)
-    scores = scores_of(
-        metrics, parsers.shown, joined, dataset.counts.get("items", 0) if dataset else 0
-    )
-    for score in scores:
-        score.errors = list(errors) if score.cells[OVERALL].errored else []
-    return joined, scores
-
-
-def _errors(result: ExperimentResult, told: Result, where: str) -> list[str]:
-    """Why rows of an experiment failed; what its responses lack was told when they were read."""
-    lines: list[str] = []
-    for failures in result.failures:
-        failures.reasons = [
-            reason for reason in failures.reasons if not reason.error.startswith(UNANSWERED)
-        ]
-        lines += failures.lines()
-    told.errors += [f"{where}: {line}" for line in lines]
-    told.failed += [f"{name} on {where}" for name in result.failed]
-    return lines
-
-
-def _without_scores(scores: Sequence[ModelScores], benchmark: str) -> list[str]:
-    """The models of which a parser or judge has no verdict at all, because every row failed."""
-    failed = [
-        score
-        for score in scores
-        if score.cells[OVERALL].errored and not score.cells[OVERALL].entries
-    ]
-    return [f"{score.label} of {score.model} on {benchmark}" for score in failed]
-
-
-def _write_model(
-    joined: Joined,
-    model: str,
-    written: Written,
-    parsers: Parsers,
-    scores: Sequence[ModelScores],
-    options: Options,
-) -> None:
-    if not options.judged:
-        write_verdicts(joined, model, written, parsers, trim_base=options.trim_base)
-    write_scores(written, [entry for entry in scores if entry.model == model])
 
 
 def _share_items(first: Experiment, other: Experiment) -> None:

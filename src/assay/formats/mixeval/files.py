@@ -19,6 +19,7 @@ import msgspec
 from assay import reading
 from assay.errors import UserError
 from assay.formats.mixeval import compat
+from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
@@ -158,7 +159,7 @@ class _Verdict(msgspec.Struct):
     score: float | None = None
     outcome: str = "scored"
     error: str | None = None
-    detailed_results: dict[str, Any] = {}
+    detailed_results: Row = {}
 
 
 class Joined:
@@ -205,13 +206,13 @@ class Joined:
             benchmark for id, (_, benchmark) in entries if id not in verdicts[id.partition("/")[0]]
         )
 
-    def response_rows(self, model: str, kind: str) -> Iterator[dict[str, Any]]:
+    def response_rows(self, model: str, kind: str) -> Iterator[Row]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
         return (row for row, _ in self._rows(model, kind, None))
 
     def verdict_rows(
         self, model: str, kind: str, scorer: str, *, trim_base: bool = False
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Row]:
         """The same rows with the verdict of a parser or a judge, in the original's keys."""
         guesses = compat.Guesses()
         for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
@@ -220,7 +221,7 @@ class Joined:
 
     def _rows(
         self, model: str, kind: str, verdicts: Places | None
-    ) -> Iterator[tuple[dict[str, Any], _Verdict | None]]:
+    ) -> Iterator[tuple[Row, _Verdict | None]]:
         """(row, verdict) in the order of the model's file, or of the data where the file is ours; values that need no
         look stay the JSON that they are."""
         decode_item, decode = (
@@ -236,9 +237,7 @@ class Joined:
             if answer.outcome == "errored":
                 continue
             item = decode_item(self.items.read(entries[id][0]))
-            row: dict[str, Any] = {
-                key: value for key, value in item.data.items() if key != "formated_input"
-            }
+            row: Row = {key: value for key, value in item.data.items() if key != "formated_input"}
             row["target"] = item.ground_truth
             row["formated_input"] = item.data["formated_input"]
             row["id"] = item.id.partition("/")[2]
@@ -257,13 +256,13 @@ def _places(log: Log) -> dict[tuple[str, str], Places]:
 
 
 def _said(
-    row: dict[str, Any],
+    row: Row,
     verdict: _Verdict,
     kind: str,
     scorer: str,
     guesses: compat.Guesses,
     trim_base: bool,
-) -> dict[str, Any]:
+) -> Row:
     details = verdict.detailed_results
     failed = (
         {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}

@@ -186,14 +186,13 @@ def _rows_of_scorers(columns: Mapping[str, list[Any]], scorers: Mapping[str, str
     chosen = [at for at, kind in enumerate(kinds) if kind is not None]
     if "scorer" in columns:
         own = columns["scorer"]
-        chosen = [at for at in chosen if own[at] == scorers.get(kinds[at]) and _leads(columns, at)]
+        parts = columns["part"]  # a user's scorer may give several labels of one call
+        chosen = [
+            at
+            for at in chosen
+            if own[at] == scorers.get(kinds[at]) and not (parts[at] and parts[at][0])
+        ]
     return sorted(chosen, key=columns["item"].__getitem__)
-
-
-def _leads(columns: Mapping[str, list[Any]], at: int) -> bool:
-    """Whether a row is the first label of its call: a user's scorer may give several."""
-    part = columns["part"][at]
-    return not part or part[0] == 0
 
 
 _FAILURES = ("guessed", "unparsed", "refused", "errored", "missing")

@@ -1,7 +1,6 @@
 """MixEval's commands as ordinary configs: their flags, the experiment that these describe, which scorers read the
 answers, and under which names their scores are shown."""
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from assay.config import Config, ModelConfig, load, parse_model
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.formats.mixeval.compat import NO_RULE
-from assay.formats.mixeval.dataset import benchmark_name, data_files
+from assay.formats.mixeval.dataset import Row, benchmark_name, data_files, versions_in
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
 from assay.formats.mixeval.metric import SCORE
 from assay.registry import nearest
@@ -66,11 +65,11 @@ def config_of(
         msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
     )
     parsers = parsers_of(msgspec.structs.replace(options, judge=judge.name if judge else ""))
-    params: dict[str, Any] = {"version": version, "benchmark": benchmark, "base": options.base}
+    params: Row = {"version": version, "benchmark": benchmark, "base": options.base}
     files = {"five_shot": options.five_shot, "corrections": options.corrections}
     params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
     where = "name" if options.data.startswith("hf:") else "path"
-    source: dict[str, Any] = {
+    source: Row = {
         "name": f"{benchmark} {version}".strip(),
         "dataset": {"type": "mixeval", where: options.data, "params": params},
         "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
@@ -163,17 +162,10 @@ def version_of(options: Options) -> str:
     """The version that was asked for, or the only one that the data's folder can mean."""
     if options.version or options.data.startswith("hf:"):
         return options.version or "hub"
-    folder = Path(options.data).expanduser()
-    if folder.resolve().name.startswith("mixeval-2"):
-        return folder.resolve().name.removeprefix("mixeval-")
-    if not os.path.isdir(folder):
-        raise UserError(
-            f"there is no folder {options.data!r}",
-            fix="name the folder that holds mixeval-<version>",
-        )
-    versions = sorted(
-        path.name.removeprefix("mixeval-") for path in folder.glob("mixeval-2*") if path.is_dir()
-    )
+    own = Path(options.data).expanduser().resolve().name
+    if own.startswith("mixeval-2"):
+        return own.removeprefix("mixeval-")
+    versions = versions_in(options.data)
     if len(versions) == 1:
         return versions[0]
     raise UserError(
@@ -190,21 +182,21 @@ class Parsers(msgspec.Struct, kw_only=True):
     """`methods` go into a config; `shown` has, for each name in the table, the scorers of the two kinds; `judge` is the
     name of the model that judges, if one does."""
 
-    methods: list[dict[str, Any]]
+    methods: list[Row]
     shown: dict[str, tuple[str, str]]
     judge: str = ""
 
-    def metrics(self, *, from_files: bool) -> list[dict[str, Any]]:
+    def metrics(self, *, from_files: bool) -> list[Row]:
         """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""
         types = {method["name"]: str(method["type"]) for method in self.methods}
-        made: list[dict[str, Any]] = []
+        made: list[Row] = []
         for name, (first, second) in self.shown.items():
             own = all(types[scorer].startswith("mixeval.") for scorer in (first, second))
             draw = name.endswith(COMPATIBLE)
-            params: dict[str, Any] = {"draw": draw}
+            params: Row = {"draw": draw}
             if from_files:
                 params["order"] = "responses"
-            labels: dict[str, Any] = {"include": [name]}
+            labels: Row = {"include": [name]}
             if not own or first != second:  # a user's scorer may name its labels as it likes
                 labels = {"include": [first, second] if own else ["*"], "together": name}
                 params |= {"free_form": first, "multiple_choice": second}
@@ -219,7 +211,7 @@ class Parsers(msgspec.Struct, kw_only=True):
             )
         return made
 
-    def means(self) -> list[dict[str, Any]]:
+    def means(self) -> list[Row]:
         """The means by benchmark and by kind, of scorers whose verdicts are complete without a draw."""
         if all(method["name"] == COMPATIBLE for method in self.methods):
             return []
@@ -247,7 +239,7 @@ def parsers_of(options: Options) -> Parsers:
     if options.judged:
         return _judged(options)
     prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
-    methods: dict[str, dict[str, Any]] = {}
+    methods: dict[str, Row] = {}
     shown: dict[str, tuple[str, str]] = {}
     for pair in dict.fromkeys(_pairs_of(options)):
         first, second = (_ALIASES.get(name, name) for name in pair)
@@ -290,7 +282,7 @@ def _label(parser: str, prompts: Mapping[str, str]) -> str:
 
 def _method(
     parser: str, kind: str, options: Options, prompts: Mapping[str, str], *, alone: bool
-) -> dict[str, Any]:
+) -> Row:
     """The evaluation method of one kind; `alone` if the other kind has the same parser."""
     if parser == JUDGE:
         return _judge_method(kind, options, prompts)
@@ -318,10 +310,10 @@ def _method(
     return {"name": parser, "type": parser}
 
 
-def _judge_method(kind: str, options: Options, prompts: Mapping[str, str]) -> dict[str, Any]:
+def _judge_method(kind: str, options: Options, prompts: Mapping[str, str]) -> Row:
     if not options.judge:
         raise UserError("which model judges?", fix="name it with --judge, such as --judge NAME@URL")
-    params: dict[str, Any] = {"model": options.judge, "trim_base": options.trim_base}
+    params: Row = {"model": options.judge, "trim_base": options.trim_base}
     if prompts:
         params |= {
             "prompt": prompts[kind],

@@ -6,7 +6,6 @@ accepted answer, are in `unscored.jsonl`, which the original does not read.
 """
 
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
@@ -16,23 +15,24 @@ from assay.analysis.look.side_by_side import SideBySide
 from assay.engine.experiment.imports.foreign import Rest, content_id
 from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, benchmark_name
+from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, Row, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
-from assay.formats.mixeval.exchange import (
+from assay.formats.mixeval.finding import file_name
+from assay.formats.mixeval.verdicts import (
+    Tally,
     can_score,
     data_entry,
     entry_of,
     own_id,
     response_from,
     response_row,
+    right_letter,
+    verdict_row,
 )
-from assay.formats.mixeval.finding import file_name
-from assay.formats.mixeval.verdicts import Tally, right_letter, verdict_row
 from assay.records import Item
 from assay.registry import writer
 from assay.store.files import safe_name
 
-Row = dict[str, Any]
 _SHORT: dict[str, str] = dict(zip(KINDS, ("ff", "mp"), strict=True))
 _UNSCORED = "unscored"
 _encode = msgspec.json.Encoder().encode
@@ -176,25 +176,15 @@ class _Writing:
         plain = {
             name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")
         }
+        letter = right_letter(row) if kind != FREE_FORM else ""
         for name, evaluation in labels:
-            verdict = verdict_row(
-                plain, evaluation, kind, right_letter(row) if kind != FREE_FORM else ""
-            )
+            verdict = verdict_row(plain, evaluation, kind, letter)
             if verdict is None:
                 self._graded += 1
                 continue
             file = f"judge_results_{_SHORT[kind]}_model_judge_{safe_name(name) or 'label'}.jsonl"
             self._files.write(f"{folder}/{file}", _encode(verdict) + b"\n")
-            counted = _counted(verdict, kind, row)
+            option = verdict.get("judge_option")
+            counted = verdict.get("judge_score") if option is None else float(option == letter)
             if counted is not None:
                 tally.add(name, kind, row["benchmark_name"], counted)
-
-
-def _counted(verdict: Row, kind: str, row: Row) -> float | None:
-    if kind == FREE_FORM:
-        return verdict["judge_score"]
-    return (
-        None
-        if verdict["judge_option"] is None
-        else float(verdict["judge_option"] == right_letter(row))
-    )

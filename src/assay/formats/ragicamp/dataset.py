@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, cast
 from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
-from assay.formats.ragicamp.agents import UNKNOWN
-from assay.formats.ragicamp.reader import Results, read
+from assay.formats.ragicamp.reader import UNKNOWN, Results, read
 from assay.formats.ragicamp.rows import Row, id_of, item_row
 from assay.registry import dataset, nearest
 
@@ -31,13 +30,13 @@ def name_of(thing: Any) -> str:
     return str(getattr(thing, "name", None) or UNKNOWN)
 
 
-def stamp(name: str, *, dataset: str = "") -> dict[str, Any]:
+def stamp(name: str, *, dataset: str = "") -> Row:
     """What tells that the files are still those that were read."""
     return dict(_results(name, dataset).source)
 
 
 @dataset(name="ragicamp", stamp=stamp)
-def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, Row]]:
     """The questions of RAGiCamp's results: a folder, or one of its files.
 
     Parameters:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import msgspec
 
@@ -77,7 +77,7 @@ class RowList:
         yield b"\n  ]" if self.count else b"]"
 
 
-def document(head: Mapping[str, Any], **lists: RowList) -> Iterator[bytes]:
+def document(head: Row, **lists: RowList) -> Iterator[bytes]:
     """Return an object with lists as its last fields, in parts."""
     fields = msgspec.json.format(msgspec.json.encode(dict(head)), indent=2)
     yield fields[: fields.rindex(b"\n}")]
@@ -142,21 +142,18 @@ def _merged(old: Document | None, items: ItemIndex, broken: Note, answered: Note
             yield row
         elif taken.add(id_hash(id)):
             ours = question_row(item)
-            _check_same(id, str(row.get("question") or ""), ours["question"], place)
+            theirs = str(row.get("question") or "")
+            if theirs.split() and theirs.split() != ours["question"].split():
+                fix = "write to another folder, or name the dataset otherwise"
+                fix += " (export: --set dataset=NAME)"
+                what = f"question {id!r} is {theirs!r} in the file and {ours['question']!r} here"
+                raise UserError(what, where=place, fix=fix)
             if answers_in(row) != answers_in(ours):
                 answered(id)
             yield ours
     for item in items:
         if taken.add(id_hash(item.id)):
             yield question_row(item)
-
-
-def _check_same(id: str, theirs: str, ours: str, place: str) -> None:
-    if theirs.split() and theirs.split() != ours.split():
-        fix = "write to another folder, or name the dataset otherwise (export: --set dataset=NAME)"
-        raise UserError(
-            f"question {id!r} is {theirs!r} in the file and {ours!r} here", where=place, fix=fix
-        )
 
 
 # ---- predictions and summaries

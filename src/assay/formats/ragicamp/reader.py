@@ -1,21 +1,25 @@
 """RAGiCamp's results as items, responses and evaluations, streamed: the three files, and the old five.
 
-What is odd about the files is counted and reported; only what cannot be told apart is refused.
+What is odd about the files is counted and reported; only what cannot be told apart is refused. Of one agent on one
+dataset there may be the three files and the old five. The three are read first, and the old ones add only what they
+lack. Files of RAGiCamp's later versions are refused.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
 from assay.errors import UserError
-from assay.formats.ragicamp.agents import AgentFile, Found, found_in
-from assay.formats.ragicamp.files import Document, documents
+from assay.formats.ragicamp.files import Document, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
     IDS,
+    Agent,
     Row,
     asked,
     id_of,
@@ -28,54 +32,129 @@ from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import storable
 
-_ALONE = "only the summary has it: no prediction has such a score"
-_Sum = list[Any]  # what was added up, how many numbers, and whether a failure counted as one
+UNKNOWN = "unknown"
+_COUNTS = ("num_examples", "agent_name", "dataset_name")
+_LATER_FIELDS = {"experiment", "agent"}  # of questions and predictions
 
 
-class Reported:
-    """What was read of each agent's scores, while they are read."""
+class AgentFile(msgspec.Struct):
+    """A file of one agent's answers; `scores` has its metrics where they are in a file of their own, `lists` those that
+    a summary holds as one list of values. `is_old`: it is one of the old five files."""
 
-    def __init__(self) -> None:
-        self._sums: dict[tuple[str, int], dict[str, _Sum]] = {}
+    document: Document
+    is_old: bool
+    dataset: str
+    agent: Agent
+    scores: Document | None = None
+    lists: dict[str, list[Any]] = {}
+    overall: Row = {}
 
-    def add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
-        metrics = row.get("metrics")
-        sums = self._sums.setdefault((file.agent.name, file.agent.sample_index), {})
-        for evaluation in evaluations:
-            shown = metrics.get(evaluation.label) if isinstance(metrics, dict) else None
-            if isinstance(shown, (int, float)) and math.isfinite(shown):
-                own = sums.setdefault(evaluation.label, [0.0, 0, False])
-                own[0] += shown
-                own[1] += 1
-                own[2] = own[2] or evaluation.outcome != "scored" or evaluation.score != shown
 
-    def headlines(self, files: Iterable[AgentFile]) -> Iterator[Headline]:
-        """Each number of the agents' summaries; where failures count as wrong answers in it, so they do in ours."""
-        told = {(file.agent.name, file.agent.sample_index): file for file in files if file.overall}
-        models = Counter((_model(file), file.agent.sample_index) for file in told.values())
-        for address, file in told.items():
-            where: Row = {"model_name": _model(file)}
-            where |= (
-                {"sample_index": file.agent.sample_index} if file.agent.total_samples > 1 else {}
+def _agent_files(every: Sequence[Document]) -> list[AgentFile]:
+    """Return the files with answers, then the scores that no answers are there for."""
+    facts = {one.path: one.head for one in every if one.kind == "facts"}
+    per_question = [one for one in every if one.kind == "scores"]
+    per_question.sort(key=lambda one: one.path.suffix == ".json")  # JSON before CSV
+    scores = {(one.path.parent, stem_of(one.path)): one for one in per_question}
+    files = [_agent_file(one, facts, scores) for one in every if one.kind == "predictions"]
+    return [*files, *(_agent_file(one, facts, {}) for one in scores.values())]
+
+
+def _check_version(document: Document) -> None:
+    """Refuse a file of a RAGiCamp after the three files."""
+    head, name = document.head, document.path.name
+    if name.endswith("_summary.json"):
+        later = "agent_name" in head and not head.keys() & {"overall_metrics", "metric_statistics"}
+    elif "results" in head or document.kind not in ("questions", "predictions"):
+        later = False
+    else:
+        later = bool(head.keys() & _LATER_FIELDS) or name.endswith("_checkpoint.json")
+    if (later and not document.problem) or name.endswith("_predictions_raw.json"):
+        raise UserError(
+            "this file is of a later RAGiCamp than the three files, which are read",
+            where=str(document.path),
+            fix="move it elsewhere, or import its answers as a CSV table of samples",
+        )
+
+
+def _agent_file(
+    document: Document, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], Document]
+) -> AgentFile:
+    """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
+    there."""
+    head, path = document.head, document.path
+    results = _mapping(head.get("results"))
+    told = _about(path, facts) | _filled(results) | _filled(head)
+    is_old = "results" in head or document.kind == "scores"
+    values = results or _mapping(told.get("overall_metrics") or told.get("metrics"))
+    lists = {name: value for name, value in values.items() if isinstance(value, list)}
+    return AgentFile(
+        document=document,
+        is_old=is_old,
+        dataset=str(told.get("dataset_name") or ""),
+        agent=_agent(told, document),
+        scores=scores.pop((path.parent, stem_of(path)), None) if is_old else None,
+        lists=lists,
+        overall={key: values[key] for key in values if key not in (*_COUNTS, *lists)},
+    )
+
+
+def _agent(told: Row, document: Document) -> Agent:
+    """Return whose answers a document holds, by what it and the files beside it tell."""
+    head, path = document.head, document.path
+    name = str(told.get("agent_name") or stem_of(path))
+    return Agent(
+        name=name,
+        model_name=str(head.get("model_name") or name),
+        task=str(head.get("task") or name),
+        sample_index=_whole(head.get("sample_index"), 0),
+        total_samples=_whole(head.get("total_samples"), 1),
+        timestamp=timestamp_of(told.get("timestamp"), path),
+        template=str(head.get("prompt_template") or ""),
+    )
+
+
+def _filled(row: Row) -> Row:
+    return {key: value for key, value in row.items() if value}
+
+
+def _about(path: Path, facts: Mapping[Path, Row]) -> Row:
+    """What the files beside a run's predictions say about it: JSON before text."""
+    stem = stem_of(path)
+    about: Row = {}
+    for ending in ("metrics.txt", "metrics.json", "summary.json"):
+        about |= facts.get(path.with_name(f"{stem}_{ending}"), {})
+    return about
+
+
+def _told_apart(files: list[AgentFile], root: Path) -> list[AgentFile]:
+    """Files of one form that claim to be the same agent are different runs: they get their folders' names."""
+    ordered = sorted(
+        files, key=lambda file: (file.agent.name, file.is_old, str(file.document.path))
+    )
+    taken: set[tuple[str, int, bool]] = set()
+    for file in ordered:
+        agent = file.agent
+        if (agent.name, agent.sample_index, file.is_old) in taken:
+            place = file.document.path
+            shown = place.relative_to(root).as_posix() if place.is_relative_to(root) else place.name
+            file.agent = msgspec.structs.replace(
+                agent, name=f"{agent.name} ({shown})", model_name="", task=""
             )
-            shared = models[_model(file), file.agent.sample_index] > 1
-            sums = self._sums.get(address, {})
-            for name, value in file.overall.items():
-                if not isinstance(value, (int, float)) or isinstance(value, bool):
-                    continue
-                own = sums.get(name)
-                yield Headline(
-                    label=name,
-                    metric="mean",
-                    value=float(value),
-                    where=where,
-                    ours=own[0] / own[1] if own is not None and (own[2] or shared) else None,
-                    reason=_ALONE if own is None else "",
-                )
+        taken.add((file.agent.name, file.agent.sample_index, file.is_old))
+    return ordered
 
 
-def _model(file: AgentFile) -> str:
-    return file.agent.model_name or file.agent.name
+def _mapping(value: Any) -> Row:
+    return cast("Row", value) if isinstance(value, dict) else {}
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if type(value) is int and value >= 0 else default
+
+
+_Address = tuple[str, int]
+_ALONE = "only the summary has it: no prediction has such a score"
 
 
 _SAID = {
@@ -103,38 +182,63 @@ def ragicamp(path: Path, *, dataset: str = "") -> list[Foreign]:
 
 
 def read(path: Path, *, dataset: str = "") -> list["Results"]:
-    """The results at a path, one for each dataset; none if there is nothing of RAGiCamp's."""
-    every = [
-        found
-        for found in found_in(documents(path), path)
-        if not dataset or found.dataset == dataset
-    ]
-    return [Results(found) for found in every]
+    """Return the results at a path, one for each dataset; none if there is nothing of RAGiCamp's."""
+    every = documents(path)
+    results: dict[str, Results] = {}
+    for one in every:
+        _check_version(one)
+    for one in every:
+        if one.kind == "questions":
+            name = _dataset_of(one)
+            results.setdefault(name, Results(name)).questions.append(one)
+    only = next(iter(results)) if len(results) == 1 else UNKNOWN
+    for file in _agent_files(every):
+        file.dataset = file.dataset or only
+        results.setdefault(file.dataset, Results(file.dataset)).agents.append(file)
+    for found in results.values():
+        found.agents = _told_apart(found.agents, path)
+        found.problems = [f"{one.path}: {one.problem}" for one in every if one.problem]
+    return [results[name] for name in sorted(results) if dataset in ("", name)]
+
+
+def _address(file: AgentFile) -> _Address:
+    return file.agent.name, file.agent.sample_index
+
+
+def _model(file: AgentFile) -> str:
+    return file.agent.model_name or file.agent.name
+
+
+def _dataset_of(questions: Document) -> str:
+    stem = questions.path.stem.removesuffix("_questions")
+    return str(questions.head.get("dataset_name") or stem or UNKNOWN)
 
 
 class Results:
     """One dataset's questions, and what agents answered. Passes may be made again; each starts from the files."""
 
-    def __init__(self, found: Found) -> None:
-        self.found = found
-        self.dataset = found.dataset
+    def __init__(self, dataset: str) -> None:
+        self.dataset = dataset
+        self.questions: list[Document] = []
+        self.agents: list[AgentFile] = []
+        self.problems: list[str] = []  # what could not be read of any file that was looked at
         self.odd: dict[str, list[Any]] = {}
         self._apart: dict[int, str] = {}
         self._items = 0
-        self._reported = Reported()
+        self._sums: dict[_Address, dict[str, list[Any]]] = {}
 
     @property
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Row:
         """What tells that the files are still those that were read."""
-        return {
-            "format": "ragicamp",
-            "files": [content_stamp(one.path.absolute()) for one in self.found.documents()],
-        }
+        pairs = ((agent.document, agent.scores) for agent in self.agents)
+        files = [*self.questions, *(one for pair in pairs for one in pair if one is not None)]
+        stamps = [content_stamp(one.path.absolute()) for one in files]
+        return {"format": "ragicamp", "files": stamps}
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         """What the files say beyond rows."""
-        agents = self.found.agents
+        agents = self.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}
         forms = {"the old five files" if file.is_old else "the three files" for file in agents}
         return {
@@ -155,21 +259,36 @@ class Results:
         ]
 
     def headlines(self) -> list[Headline]:
-        return list(self._reported.headlines(self.found.agents))
+        """Each number of the agents' summaries; where failures count as wrong answers in it, so they do in ours."""
+        found: list[Headline] = []
+        told = {_address(file): file for file in self.agents if file.overall}
+        models = Counter((_model(file), file.agent.sample_index) for file in told.values())
+        for address, file in told.items():
+            where: Row = {"model_name": _model(file)}
+            if file.agent.total_samples > 1:
+                where["sample_index"] = file.agent.sample_index
+            shared = models[_model(file), file.agent.sample_index] > 1
+            sums = self._sums.get(address, {})
+            for name, value in file.overall.items():
+                if type(value) in (int, float):
+                    own = sums.get(name)
+                    ours = own[0] / own[1] if own is not None and (own[2] or shared) else None
+                    reason = _ALONE if own is None else ""
+                    line = Headline(label=name, metric="mean", value=float(value), ours=ours)
+                    line.where, line.reason = where, reason
+                    found.append(line)
+        return found
 
     @property
     def planned(self) -> int | None:
         """How many answers the files say that they have; None if one does not say it."""
-        said: dict[tuple[str, int], int] = {}
-        for file in self.found.agents:
-            results, address = (
-                file.document.head.get("results"),
-                (file.agent.name, file.agent.sample_index),
-            )
+        said: dict[_Address, int] = {}
+        for file in self.agents:
+            results = file.document.head.get("results")
             told = results if isinstance(results, dict) else file.document.head
             counts = (told.get("num_examples"), told.get("num_failed"))
             count = sum(number for number in counts if isinstance(number, int))
-            said[address] = max(said.get(address, 0), count)
+            said[_address(file)] = max(said.get(_address(file), 0), count)
         return sum(said.values()) if all(said.values()) else None
 
     def items(self) -> Iterator[tuple[str, Row]]:
@@ -187,29 +306,29 @@ class Results:
                     continue
                 own = self._apart[pair] = f"{id}~{pair:016x}"
                 self._note("apart", own)
-            elif not of_file and self.found.questions:
+            elif not of_file and self.questions:
                 self._note("unasked", id)
             self._items += 1
-            yield place or str(self.found.agents[0].document.path), item_row(row, own)
+            yield place or str(self.agents[0].document.path), item_row(row, own)
 
     def _asked(self) -> Iterator[tuple[str | None, str, Row]]:
-        for document in self.found.questions:
+        for document in self.questions:
             for place, number, row in document.rows(self._broken):
                 yield place, id_of(row, number), row
-        for file in self.found.agents:
+        for file in self.agents:
             for _, number, row in file.document.rows():
                 yield None, id_of(row, number), asked(row)
 
     def cases(self) -> Iterator[ForeignCase]:
         """Every question, then every answer with its evaluations, agent by agent."""
-        self._reported = Reported()
+        self._sums = {}
         yield from (ForeignCase(row) for _, row in self.items())
-        for problem in self.found.problems:
+        for problem in self.problems:
             self._broken(problem)
         answered: dict[str, int] = {}
-        files: dict[tuple[str, int], list[AgentFile]] = {}
-        for file in self.found.agents:
-            files.setdefault((file.agent.name, file.agent.sample_index), []).append(file)
+        files: dict[_Address, list[AgentFile]] = {}
+        for file in self.agents:
+            files.setdefault(_address(file), []).append(file)
         for several in files.values():
             seen = Seen() if len(several) > 1 else None
             for file in several:
@@ -218,9 +337,22 @@ class Results:
                         continue  # a file that tells more had it
                     answered[file.agent.name] = answered.get(file.agent.name, 0) + 1
                     response, evaluations = read_prediction(row, id, file.agent, place)
-                    self._reported.add(file, row, evaluations)
+                    self._add(file, row, evaluations)
                     yield ForeignCase(None, response, evaluations)
         self._find_unanswered(answered)
+
+    def _add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
+        """Add up the scores that a prediction shows: the sum, how many they are, and whether one
+        does not count as it is shown."""
+        metrics = row.get("metrics")
+        sums = self._sums.setdefault(_address(file), {})
+        for evaluation in evaluations:
+            shown = metrics.get(evaluation.label) if isinstance(metrics, dict) else None
+            if isinstance(shown, (int, float)) and math.isfinite(shown):
+                own = sums.setdefault(evaluation.label, [0.0, 0, False])
+                own[0] += shown
+                own[1] += 1
+                own[2] = own[2] or evaluation.outcome != "scored" or evaluation.score != shown
 
     def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:
         """(place, id, row) of a file's predictions, one for a question."""
@@ -233,7 +365,7 @@ class Results:
             yield place, id, row
 
     def _find_unanswered(self, answered: dict[str, int]) -> None:
-        samples = {file.agent.name: file.agent.total_samples for file in self.found.agents}
+        samples = {file.agent.name: file.agent.total_samples for file in self.agents}
         for name, count in answered.items():
             if count < self._items and samples[name] == 1:
                 self.odd.setdefault("unanswered", [0, f"of {name}"])[0] += self._items - count

@@ -6,7 +6,7 @@ them, under `item`, `response` and `evaluations`: nothing is lost, and readers o
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -53,7 +53,7 @@ class Agent(msgspec.Struct, frozen=True):
         return {"model_id": self.model_name or self.name, **template}
 
 
-def id_of(row: Mapping[str, Any], number: int) -> str:
+def id_of(row: Row, number: int) -> str:
     """The id of a question or of a prediction's question; a row without one is known by its place."""
     return next((str(row[name]) for name in IDS if row.get(name) not in (None, "")), str(number))
 
@@ -84,7 +84,7 @@ def asked(row: Row) -> Row:
     }
 
 
-def answers_in(row: Mapping[str, Any]) -> list[Any]:
+def answers_in(row: Row) -> list[Any]:
     """The accepted answers of a question, the expected one first."""
     found: Any = next((row[name] for name in _ANSWERS if row.get(name) is not None), [])
     listed = cast("list[Any]", found) if isinstance(found, list) else [found]
@@ -303,12 +303,12 @@ def _evaluation_entries(
             yield {"metric": name, **{field: changed[field] for field in kept}}
 
 
-def outcome_of(evaluation: Mapping[str, Any]) -> EvaluationOutcome:
+def outcome_of(evaluation: Row) -> EvaluationOutcome:
     outcome: Any = evaluation.get("outcome")
     return outcome if outcome in OUTCOMES else "errored" if evaluation.get("error") else "scored"
 
 
-def counted(evaluation: Mapping[str, Any], policy: Policy) -> float | None:
+def counted(evaluation: Row, policy: Policy) -> float | None:
     """The number that an evaluation counts with: that of a wrong answer, or none, where the policy says so."""
     outcome = outcome_of(evaluation)
     if outcome != "scored":

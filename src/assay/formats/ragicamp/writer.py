@@ -49,7 +49,7 @@ from assay.store.files import make_folder, store_error, temporary_suffix, write_
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")
-_PARAMS: dict[str, dict[str, Any]] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
+_PARAMS: dict[str, Row] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
 _FACET = "model_name"
 _ID = "scores"
 Samples = Literal["separate", "mean"]
@@ -256,11 +256,8 @@ class _Agents:
             files[name] = {
                 kind: self.folder / f"{number}_{kind}.json" for kind in ("predictions", "summary")
             }
-            if self.samples == "mean":
-                rows = _mean_rows(joining, series, agent, self._scores, self.policy)
-            else:
-                rows = _rows(joining, series, agent, self._scores, self.policy, self.extras)
-            _write_lists(files[name]["predictions"], head, rows)
+            rows = self._mean_rows if self.samples == "mean" else self._rows
+            _write_lists(files[name]["predictions"], head, rows(joining, series, agent))
         return files
 
     def _head(self, series: Series, agent: Agent) -> Row:
@@ -276,6 +273,44 @@ class _Agents:
             "sample_index": agent.sample_index if self.samples == "separate" else None,
             "total_samples": agent.total_samples,
         }
+
+    def _rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[Row]:
+        for response, evaluations in joining.cases(series):
+            metrics = {
+                name: counted(evaluation, self.policy)
+                for name, evaluation in evaluations
+                if outcome_of(evaluation) != "skipped"  # it said nothing, which is no failure
+            }
+            asks = _question(joining, response)
+            row = prediction_row(response, asks, agent, evaluations, metrics, extras=self.extras)
+            last = dict(evaluations).items()
+            self._scores.add(agent.name, row["question_id"], (self._scored(*pair) for pair in last))
+            yield row
+
+    def _scored(self, name: str, evaluation: Row) -> Scored:
+        outcome, score = outcome_of(evaluation), counted(evaluation, self.policy)
+        if outcome == "scored" and score is None:
+            outcome = "errored"
+        shown = score if outcome == "scored" else None
+        return name, str(evaluation.get("scorer") or ""), shown, outcome
+
+    def _mean_rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[Row]:
+        """Yield a row for an item: its first answer, all of them as a list, the means of their
+        scores."""
+        for cases in joining.by_item(series):
+            responses = [response for response, _ in cases]
+            evaluations = [pair for _, several in cases for pair in several]
+            means = _means(evaluations, self.policy)
+            first = next((row for row in responses if not row.get("error")), responses[0])
+            row = prediction_row(first, _question(joining, first), agent, evaluations, means)
+            row.pop("evaluations", None)  # which are of several answers
+            scored: list[Scored] = [
+                (name, name, score, "errored" if score is None else "scored")
+                for name, score in means.items()
+            ]
+            self._scores.add(agent.name, row["question_id"], scored)
+            said = [str(response.get("response") or "") for response in responses]
+            yield {**row, "predictions": said, "num_samples": len(responses)}
 
 
 def _write_lists(path: Path, head: Row, rows: Iterable[Row]) -> None:
@@ -319,60 +354,6 @@ def _computed(tables: Tables) -> dict[str, Row]:
     for row in tables.rows("metrics") if "metrics" in tables else ():
         found.setdefault(str(row.get("model_name")), {}).update(row.get(OVERALL) or {})
     return found
-
-
-def _rows(
-    joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy, extras: bool
-) -> Iterator[Row]:
-    for response, evaluations in joining.cases(series):
-        asks = _question(joining, response)
-        metrics = {
-            name: counted(evaluation, policy)
-            for name, evaluation in evaluations
-            if outcome_of(evaluation) != "skipped"  # the scorer said nothing, which is no failure
-        }
-        row = prediction_row(response, asks, agent, evaluations, metrics, extras=extras)
-        scores.add(
-            agent.name,
-            row["question_id"],
-            (_scored(*pair, policy) for pair in dict(evaluations).items()),
-        )
-        yield row
-
-
-def _scored(name: str, evaluation: Row, policy: Policy) -> Scored:
-    outcome, score = outcome_of(evaluation), counted(evaluation, policy)
-    if outcome == "scored" and score is None:
-        outcome = "errored"
-    return (
-        name,
-        str(evaluation.get("scorer") or ""),
-        score if outcome == "scored" else None,
-        outcome,
-    )
-
-
-def _mean_rows(
-    joining: Joining, series: Series, agent: Agent, scores: Scores, policy: Policy
-) -> Iterator[Row]:
-    """Yield a row for an item: its first answer, all of them as a list, the means of their scores."""
-    for cases in joining.by_item(series):
-        responses = [response for response, _ in cases]
-        evaluations = [pair for _, several in cases for pair in several]
-        means = _means(evaluations, policy)
-        first = next((row for row in responses if not row.get("error")), responses[0])
-        row = prediction_row(first, _question(joining, first), agent, evaluations, means)
-        row.pop("evaluations", None)  # which are of several answers
-        scored: list[Scored] = [
-            (name, name, score, "errored" if score is None else "scored")
-            for name, score in means.items()
-        ]
-        scores.add(agent.name, row["question_id"], scored)
-        yield {
-            **row,
-            "predictions": [str(response.get("response") or "") for response in responses],
-            "num_samples": len(responses),
-        }
 
 
 def _means(evaluations: Sequence[tuple[str, Row]], policy: Policy) -> dict[str, float | None]:

@@ -165,7 +165,7 @@ def _rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
     for key, payload in results.items():
         numbers = payload if isinstance(payload, Mapping) else {"": payload}
         for name, value in numbers.items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if type(value) in (int, float):
                 yield [
                     str(key),
                     str(name),

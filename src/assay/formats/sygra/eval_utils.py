@@ -8,9 +8,9 @@ from typing import Any, Literal
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, column_of, dialect, entries
+from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, collated, column_of, dialect, entries
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
-from assay.formats.sygra.metrics.collator import collated
+from assay.formats.sygra.types import Config, Row
 
 # what evaluation graphs name, whether a file of the user's defines it or we do
 UNIT_METRICS = "tasks.eval.utils.UnitMetrics"
@@ -18,7 +18,7 @@ COLLATOR = "tasks.eval.utils.MetricCollatorPostProcessor"
 _MOST_NODES = 256
 
 
-def parse_response_as_json(s: Any) -> dict[str, Any] | None:
+def parse_response_as_json(s: Any) -> Row | None:
     """The object that an answer is, or the first one in braces in it; another JSON value as `{"value": …}`.
 
     Braces are matched as they stand, also within strings, and nothing after the first pair is tried.
@@ -59,7 +59,7 @@ class UnitMetrics(LambdaFunction):
     """
 
     @staticmethod
-    def apply(lambda_node_dict: Mapping[str, Any], state: Any) -> Any:
+    def apply(lambda_node_dict: Config, state: Any) -> Any:
         golden = {"text": _value(lambda_node_dict, state, "golden_key")}
         predicted = {"text": _value(lambda_node_dict, state, "predicted_key")}
         for metric, make, names in _compiled(lambda_node_dict):
@@ -71,34 +71,33 @@ class UnitMetrics(LambdaFunction):
         return state
 
 
-_nodes: dict[int, tuple[Mapping[str, Any], list[tuple[Any, Callable[[], Any], list[str]]]]] = {}
+_nodes: dict[int, tuple[Config, list[tuple[Any, Callable[[], Any], list[str]]]]] = {}
 
 
-def _compiled(node: Mapping[str, Any]) -> list[tuple[Any, Callable[[], Any], list[str]]]:
+def _compiled(node: Config) -> list[tuple[Any, Callable[[], Any], list[str]]]:
     """The metrics of a node, what makes them, and the names of their results. Our own hold no state: they are made
     once for a node; instead of a user's, which is made anew for each record, there is None."""
     compiled = _nodes.get(id(node))
     if compiled is not None and compiled[0] is node:
         return compiled[1]
     made: list[tuple[Any, Callable[[], Any], list[str]]] = []
+    declared = node.get("output_keys") or ()
+    declared = [declared] if isinstance(declared, str) else declared
     for name, params in _unit_metrics(node):
         make = partial(UnitMetricRegistry.get_metric, name, **params)
         metric = make()
         is_ours = type(metric).__module__.startswith("assay.")
-        made.append(
-            (
-                metric if is_ours else None,
-                make,
-                _names(node, UnitMetricRegistry.name_of(name, metric)),
-            )
-        )
+        column = UnitMetricRegistry.name_of(name, metric)
+        both = [f"{column}{SUFFIX}", column]
+        names = [each for each in both if each in declared] or both
+        made.append((metric if is_ours else None, make, names))
     if len(_nodes) >= _MOST_NODES:
         _nodes.clear()
     _nodes[id(node)] = node, made
     return made
 
 
-def result_columns(node: Mapping[str, Any], where: str = "") -> dict[str, str]:
+def result_columns(node: Config, where: str = "") -> dict[str, str]:
     """The variables that the results of a lambda node's unit metrics are stored as, and the code of those that are the
     user's own; UserError if one of them cannot be made."""
     try:
@@ -116,8 +115,8 @@ def result_columns(node: Mapping[str, Any], where: str = "") -> dict[str, str]:
     }
 
 
-def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    metrics: dict[str, Mapping[str, Any]] = {}
+def _unit_metrics(node: Config) -> list[tuple[str, Config]]:
+    metrics: dict[str, Config] = {}
     for entry in node.get("unit_metrics_map") or ():
         configured = entry if isinstance(entry, Mapping) else {"name": entry}
         name, params = str(configured.get("name") or ""), configured.get("params", {})
@@ -133,7 +132,7 @@ def _unit_metrics(node: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
     return list(metrics.items())
 
 
-def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
+def _value(node: Config, state: Config, key: str) -> Any:
     if key not in node:
         raise BadParameter(f"the unit metrics need `{key}`: the name of a variable of the graph")
     if node[key] not in state:
@@ -142,13 +141,6 @@ def _value(node: Mapping[str, Any], state: Mapping[str, Any], key: str) -> Any:
             fix=f"it has {', '.join(sorted(map(str, state)))}",
         )
     return state[node[key]]
-
-
-def _names(node: Mapping[str, Any], metric: str) -> list[str]:
-    declared = node.get("output_keys") or ()
-    declared = [declared] if isinstance(declared, str) else declared
-    both = [f"{metric}{SUFFIX}", metric]
-    return [name for name in both if name in declared] or both
 
 
 class MetricCollatorPostProcessor(GraphPostProcessor):
@@ -160,7 +152,7 @@ class MetricCollatorPostProcessor(GraphPostProcessor):
 
     def __init__(
         self,
-        aggregator_metrics_map: Sequence[Mapping[str, Any] | str] | None = None,
+        aggregator_metrics_map: Sequence[Config | str] | None = None,
         unit_metrics_results: str = "text",
         report_keys: Dialect | Literal["seed"] | None = None,
         **others: Any,
@@ -178,7 +170,5 @@ class MetricCollatorPostProcessor(GraphPostProcessor):
         style = self.report_keys or dialect(column_of(entry, default) for entry in configured)
         return entries(configured, default, style), style
 
-    def process(
-        self, data: Iterable[Mapping[str, Any]], metadata: Mapping[str, Any]
-    ) -> list[dict[str, Any]]:
+    def process(self, data: Iterable[Config], metadata: Config) -> list[Row]:
         return [collated(*self.entries(), data)]

@@ -44,6 +44,7 @@ from assay.formats.sygra.outputs import (
 )
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
+from assay.formats.sygra.types import Row, required
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
@@ -157,18 +158,16 @@ class SygraRun:
         return digest("sygra", canonical(parts)).hex()[:16]
 
     @property
-    def data_config(self) -> dict[str, Any]:
-        config = self.source.get("data_config") or {}
-        if not isinstance(config, dict):
-            raise UserError("data_config is not a mapping", where=f"{self.task.graph}: data_config")
-        return config
+    def data_config(self) -> Row:
+        config, where = self.source.get("data_config") or {}, f"{self.task.graph}: data_config"
+        return required(config, dict, "data_config is not a mapping", where)
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
         # The first record is read before anything is written.
         records = await asyncio.to_thread(self._open)
-        for note in [*self.load.notes(), *_unused(self.task.folder), *_useless(self.options)]:
+        for note in [*self.load.notes(), *_unused(self.task.folder, self.options)]:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
@@ -189,7 +188,7 @@ class SygraRun:
             keep(self.folder, begun)
         return result
 
-    def _open(self) -> Iterator[dict[str, Any]]:
+    def _open(self) -> Iterator[Row]:
         return open_records(
             self.data_config,
             base=self.task.base,
@@ -199,13 +198,14 @@ class SygraRun:
             where=f"{self.task.graph}: data_config",
         )
 
-    async def _store_records(
-        self, store: FlatStore, records: Iterator[dict[str, Any]]
-    ) -> DatasetRepository:
+    async def _store_records(self, store: FlatStore, records: Iterator[Row]) -> DatasetRepository:
         """Make items of the records, and check that all has its variables."""
         is_new = store.manifest("dataset", store.id) is None
         try:
-            rows = partial(self._rows, records, _has_digests(store))
+            # the items of 0.1 have the ids of their records: the keys of paid calls hold them
+            stored = (item for _, item in read_rows(store.log("dataset", store.id), Item))
+            old = any(item.id == id_text(item.data.get("id")) for item in islice(stored, 1))
+            rows = partial(self._rows, item_ids(records, by_index=not old))
             await asyncio.to_thread(ingest, store, store.id, rows, name=self.task.name)
         except NoRecords:
             await self._write_nothing()
@@ -232,11 +232,8 @@ class SygraRun:
         columns = self.graph.output.fields or self.graph.declared
         check_columns(self.processors, columns, partial(self.graph.output.can_have, holds=holds))
 
-    def _rows(
-        self, records: Iterator[dict[str, Any]], has_digests: bool
-    ) -> Iterator[tuple[str, Any]]:
-        known = item_ids(records, by_index=not has_digests)
-        for number, (id, record) in enumerate(known, self.options.start_index):
+    def _rows(self, records: Iterator[tuple[str, Row]]) -> Iterator[tuple[str, Any]]:
+        for number, (id, record) in enumerate(records, self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
     def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
@@ -321,26 +318,13 @@ class SygraRun:
         keep(self.folder, begun)
 
 
-def _has_digests(store: FlatStore) -> bool:
-    """Return whether stored items have the ids of their records, as all had in 0.1: the keys of
-    paid calls hold them."""
-    rows = (item for _, item in read_rows(store.log("dataset", store.id), Item))
-    return any(item.id == id_text(item.data.get("id")) for item in islice(rows, 1))
-
-
-def _useless(options: Options) -> list[str]:
-    """Return what is said about options that change nothing."""
+def _unused(folder: Path, options: Options) -> list[str]:
+    """Return what is said about what a task folder defines, or an option asks, without effect."""
     what = "--disable-metadata: there is no metadata file to switch off"
-    return [what] if options.disable_metadata else []
-
-
-def _unused(folder: Path) -> list[str]:
-    """What a task folder defines and Assay does not call."""
+    notes = [what] if options.disable_metadata else []
     file = folder / "task_executor.py"
     text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
     defined = any(line.startswith("class TaskExecutor") for line in text.splitlines())
-    return (
-        [f"the class TaskExecutor in {file} is not used: Assay's engine runs the graph"]
-        if defined
-        else []
-    )
+    if defined:
+        notes.append(f"the class TaskExecutor in {file} is not used: Assay's engine runs the graph")
+    return notes

@@ -18,6 +18,8 @@ from assay.errors import UserError
 from assay.formats.sygra.graph.messages import SygraMessage, SygraState
 from assay.formats.sygra.graph.output import OutputGenerator
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
+from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import deep_update as deep_update
 from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, find_json, read_json
 
@@ -48,13 +50,13 @@ class LambdaFunction(ABC):
 
     @staticmethod
     @abstractmethod
-    def apply(lambda_node_dict: dict[str, Any], state: SygraState) -> Any: ...
+    def apply(lambda_node_dict: Row, state: SygraState) -> Any: ...
 
 
 class AsyncLambdaFunction(ABC):
     @staticmethod
     @abstractmethod
-    async def apply(lambda_node_dict: dict[str, Any], state: SygraState) -> Any: ...
+    async def apply(lambda_node_dict: Row, state: SygraState) -> Any: ...
 
 
 class EdgeCondition(ABC):
@@ -69,7 +71,7 @@ class GraphPostProcessor(ABC):
     """Looks at all output records after the run; what it returns becomes a file of its own."""
 
     @abstractmethod
-    def process(self, data: Sequence[dict[str, Any]], metadata: dict[str, Any]) -> Any: ...
+    def process(self, data: Sequence[Row], metadata: Row) -> Any: ...
 
 
 class ModelPostProcessor(ABC):
@@ -127,7 +129,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def get_graph_properties(task_name: str | None = None) -> dict[str, Any]:
+def get_graph_properties(task_name: str | None = None) -> Row:
     """`graph_properties` of a task, by default of the one that runs."""
     task = running_task.get()
     if task is None or (task_name and task_name != task.name):
@@ -138,7 +140,7 @@ def get_graph_properties(task_name: str | None = None) -> dict[str, Any]:
 
 
 @lru_cache(16)
-def _properties(file: Path, modified: int) -> dict[str, Any]:
+def _properties(file: Path, modified: int) -> Row:
     """Helpers ask for them in every record."""
     return (read_yaml(file).get("graph_config") or {}).get("graph_properties") or {}
 
@@ -199,27 +201,18 @@ def extract_pattern(string: str, pattern: str) -> list[str]:
     return [match for match in re.findall(pattern, string) if match]
 
 
-def flatten_dict(d: Mapping[str, Any], parent_key: str = "", sep: str = "_") -> dict[str, Any]:
+def flatten_dict(d: Config, parent_key: str = "", sep: str = "_") -> Row:
     """One level of keys: `{a: {b: 1}}` becomes `{a_b: 1}`."""
-    flat: dict[str, Any] = {}
+    flat: Row = {}
     for key, value in d.items():
         path = f"{parent_key}{sep}{key}" if parent_key else key
         flat.update(flatten_dict(value, path, sep) if isinstance(value, Mapping) else {path: value})
     return flat
 
 
-def deep_update(target: dict[str, Any], src: Mapping[str, Any]) -> None:
-    """Merge `src` into `target`; only mappings on both sides are merged, all else is replaced."""
-    for key, value in src.items():
-        if isinstance(value, Mapping) and isinstance(target.get(key), dict):
-            deep_update(target[key], value)
-        else:
-            target[key] = value
-
-
 def convert_messages_from_config_to_chat_format(
-    messages: Sequence[Mapping[str, Any]],
-) -> list[dict[str, Any]]:
+    messages: Sequence[Config],
+) -> list[Row]:
     """`{user: text}` becomes `{role: user, content: text}`."""
     return [
         {"role": role, "content": content}
@@ -228,7 +221,7 @@ def convert_messages_from_config_to_chat_format(
     ]
 
 
-def convert_messages_from_langchain_to_chat_format(messages: Sequence[Any]) -> list[dict[str, Any]]:
+def convert_messages_from_langchain_to_chat_format(messages: Sequence[Any]) -> list[Row]:
     """Message objects as `{role, content}`; `type` or `role` says who speaks."""
     roles = {"human": "user", "ai": "assistant"}
     spoken = [

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from assay.formats.sygra.graph.asking import check_medium
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import read_yaml
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Completion, Limits, Model, Request
 from assay.registry import nearest
 
@@ -31,7 +31,7 @@ class Balanced:
 
     def __init__(self, name: str, parts: Sequence[Model]) -> None:
         self.name = name
-        self.identity: Mapping[str, Any] = parts[0].identity
+        self.identity: Config = parts[0].identity
         self.schemas = bool(getattr(parts[0], "schemas", False))
         self._parts = parts
         self._in_flight = [0] * len(parts)
@@ -86,15 +86,13 @@ def load_environment(base: Path) -> None:
             os.environ[name.strip()] = value[1:-1] if quoted else value
 
 
-def read_models(
-    base: Path, names: Iterable[str], environ: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
+def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) -> dict[str, Row]:
     """The entries of the models that a graph uses; one that nothing describes is an error."""
     file = next((base / name for name in FILES if (base / name).is_file()), None)
     entries = {} if file is None else read_yaml(file)
     custom = base / environ.get("SYGRA_CUSTOM_MODELS_PATH", CUSTOM_FILE)
     entries.update(read_yaml(custom) if custom.is_file() else {})
-    models: dict[str, dict[str, Any]] = {}
+    models: dict[str, Row] = {}
     for name in names:
         entry = entries.get(name)
         entry = {**(entry if isinstance(entry, dict) else {}), **_from_environment(name, environ)}
@@ -109,13 +107,11 @@ def read_models(
     return models
 
 
-def bind_model(
-    name: str, entry: Mapping[str, Any], load: Loader, *, max_concurrency: int
-) -> BoundModel:
+def bind_model(name: str, entry: Config, load: Loader, *, max_concurrency: int) -> BoundModel:
     """The entry as a model of the engine; `load` resolves its `post_process`."""
     where = f"model {name!r}"
-    _refuse(name, entry, where)
     kind = str(entry.get("model_type") or "openai").lower()
+    _refuse(name, kind, entry, where)
     parts = _models(name, kind, entry, where)
     model = parts[0] if len(parts) == 1 else Balanced(name, parts)
     clean, cleaning = _cleaning(entry, load, where)
@@ -137,9 +133,7 @@ def bind_model(
     )
 
 
-def _cleaning(
-    entry: Mapping[str, Any], load: Loader, where: str
-) -> tuple[Callable[[str], str] | None, dict[str, Any]]:
+def _cleaning(entry: Config, load: Loader, where: str) -> tuple[Callable[[str], str] | None, Row]:
     """What is done to every answer (`special_tokens`, `post_process`), and what identifies it."""
     tokens = entry.get("special_tokens") or []
     tokens = [tokens] if isinstance(tokens, str) else [str(token) for token in tokens]
@@ -160,7 +154,7 @@ def _cleaning(
     }
 
 
-def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[Model]:
+def _models(name: str, kind: str, entry: Config, where: str) -> list[Model]:
     """One model for each address."""
     if kind not in _OPENAI_TYPES:
         make = registry.model.get(kind, where=f"{where}, model_type")
@@ -202,8 +196,7 @@ def _models(name: str, kind: str, entry: Mapping[str, Any], where: str) -> list[
     ]
 
 
-def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
-    kind = str(entry.get("model_type") or "openai").lower()
+def _refuse(name: str, kind: str, entry: Config, where: str) -> None:
     if kind in _ELSEWHERE:
         raise UserError(
             f"model_type {kind!r} is not offered",
@@ -216,11 +209,8 @@ def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
             where=where,
             fix=nearest(kind, {*_OPENAI_TYPES, *registry.model.names()}),
         )
-    if str(entry.get("ssl_verify", "true")).lower() in _NO or entry.get("ssl_cert") not in (
-        None,
-        "",
-        "None",
-    ):
+    certificate = entry.get("ssl_cert") or "None"
+    if str(entry.get("ssl_verify", "true")).lower() in _NO or certificate != "None":
         raise UserError(
             "ssl_verify: false and ssl_cert are not offered",
             where=where,
@@ -229,9 +219,9 @@ def _refuse(name: str, entry: Mapping[str, Any], where: str) -> None:
     check_medium(entry, where)
 
 
-def _from_environment(name: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(name: str, environ: Mapping[str, str]) -> Row:
     prefix = _prefix(name)
-    entry: dict[str, Any] = {}
+    entry: Row = {}
     for variable, text in environ.items():
         if variable.startswith(prefix):
             key = variable.removeprefix(prefix)
@@ -245,14 +235,14 @@ def _prefix(name: str) -> str:
     return f"SYGRA_{plain}_"
 
 
-def _mapping(entry: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
+def _mapping(entry: Config, key: str, where: str) -> Row:
     value = entry.get(key)
     if value is not None and not isinstance(value, dict):
         raise UserError(f"{key} must be a mapping", where=where, fix=f"write `{key}: {{…}}`")
     return dict(value or {})
 
 
-def _number(entry: Mapping[str, Any], key: str, default: float, where: str) -> float:
+def _number(entry: Config, key: str, default: float, where: str) -> float:
     value = entry.get(key)
     try:
         return default if value is None else float(value)

@@ -26,6 +26,7 @@ import numpy as np
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.modules import Loader
+from assay.formats.sygra.types import Config, Row, required
 from assay.interfaces import IntArray, Log, Mask
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
@@ -68,7 +69,7 @@ _ABSENT, _LEFT_OUT = -1, -2
 
 class _Item(msgspec.Struct, gc=False):
     id: str
-    data: dict[str, Any] = {}
+    data: Row = {}
 
 
 class _Row(msgspec.Struct, gc=False):
@@ -77,7 +78,7 @@ class _Row(msgspec.Struct, gc=False):
     output: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Records(Sequence[dict[str, Any]]):
+class Records(Sequence[Row]):
     """The output records in input order, read from disk each time they are asked for. Those that a generator left out
     are not among them; `fields` are those of the output map, for records that failed; media in records become files
     in the folder `media`. `failed` counts the responses that are errors."""
@@ -117,7 +118,7 @@ class Records(Sequence[dict[str, Any]]):
             raise IndexError(at)
         return msgspec.json.decode(self._line(number))
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         return (msgspec.json.decode(line) for line in self.lines())
 
     def lines(self) -> Iterator[bytes]:
@@ -184,7 +185,7 @@ class Processor(msgspec.Struct):
 
     name: str
     made: Any
-    params: dict[str, Any]
+    params: Row
     is_ours: bool
     collator: MetricCollatorPostProcessor | None = None
     where: str = ""
@@ -196,7 +197,7 @@ class Processed(msgspec.Struct):
     name: str
     file: str = ""
     error: str | None = None
-    report: dict[str, Any] | None = None
+    report: Row | None = None
 
     @property
     def status(self) -> str:
@@ -212,18 +213,16 @@ def bind_processors(
 ) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
     where = f"{source}: graph_post_process"
-    if entries is not None and not isinstance(entries, list):
-        raise UserError("graph_post_process must be a list", where=where)
-    return [
-        _bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(entries or [])
-    ]
+    listed = [] if entries is None else entries
+    required(listed, list, "graph_post_process must be a list", where)
+    return [_bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(listed)]
 
 
 def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
     dotted, params = _name_and_params(entry, where)
     made = load(dotted, f"{where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
-    styled: dict[str, Any] = {**params, **({"report_keys": report_keys} if report_keys else {})}
+    styled: Row = {**params, **({"report_keys": report_keys} if report_keys else {})}
     try:
         instance = made(**_arguments(made, styled if is_ours else params))
     except Exception as error:
@@ -244,7 +243,7 @@ def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Proc
     return bound
 
 
-def _name_and_params(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
+def _name_and_params(entry: Any, where: str) -> tuple[str, Row]:
     """Return the name of an entry's processor, and its parameters."""
     if isinstance(entry, str):
         entry = {"processor": entry}
@@ -258,7 +257,7 @@ def _name_and_params(entry: Any, where: str) -> tuple[str, dict[str, Any]]:
     return entry["processor"], dict(params or {})
 
 
-def _arguments(made: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(made: Any, params: Config) -> Row:
     """Return those that a processor takes of the parameters that are ours to read."""
     arguments = dict(params)
     try:
@@ -298,7 +297,7 @@ def check_columns(
 
 async def run_processors(
     processors: Sequence[Processor],
-    records: Sequence[dict[str, Any]],
+    records: Sequence[Row],
     output: Path,
     path_of: Callable[[str], Path],
     scoring: "Scoring | None" = None,

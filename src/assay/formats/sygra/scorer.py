@@ -11,6 +11,7 @@ from typing import Any
 
 from assay.formats.sygra.metrics import UnitMetricResult, unit
 from assay.formats.sygra.metrics.unit import DIRECTIONS, Share, alike, equal, same_direction
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
@@ -42,7 +43,7 @@ def unit_result(
     if not isinstance(stored, dict) or response.metadata.get("processor", "") != processor:
         return []
     result = result_of(stored, record, metadata or {})
-    details: dict[str, Any] = {
+    details: Row = {
         "predicted": result.predicted,
         "expected": result.golden,
         "metadata": result.metadata,
@@ -53,9 +54,7 @@ def unit_result(
     return Score(passed=bool(result.correct), score=float(bool(result.correct)), details=details)
 
 
-def result_of(
-    stored: Mapping[str, Any], record: Mapping[str, Any], copied: Mapping[str, str]
-) -> UnitMetricResult:
+def result_of(stored: Config, record: Config, copied: Mapping[str, str]) -> UnitMetricResult:
     """The result in a record's column, with the fields that are copied into its metadata."""
     result = UnitMetricResult.from_dict(stored)
     if copied:
@@ -64,7 +63,7 @@ def result_of(
     return result
 
 
-def problem_of(metadata: Mapping[str, Any], record: Mapping[str, Any]) -> str | None:
+def problem_of(metadata: Config, record: Config) -> str | None:
     """What a record is an attempt at: a mission's step, else its id; None if it says neither."""
     mission, step = metadata.get("mission_id"), metadata.get("step_id")
     if mission is not None or step is not None:

@@ -6,7 +6,7 @@ of the item whose id it has.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import islice
@@ -27,10 +27,10 @@ from assay.engine.experiment.trust import write_config
 from assay.formats.sygra.data import INDEX, id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.exchange import is_result
-from assay.formats.sygra.metric import Entry
-from assay.formats.sygra.metrics.collator import Census, Report, collated
+from assay.formats.sygra.metric import Census, Entry, Report, collated
 from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
+from assay.formats.sygra.types import Row
 from assay.interfaces import Group, Log, Values
 from assay.records import Kind, MetricRow, Response
 from assay.store.keys import digest
@@ -79,12 +79,12 @@ class Scoring:
 
     async def report(
         self, collator: MetricCollatorPostProcessor, records: Sequence[Any], processor: str
-    ) -> dict[str, Any]:
+    ) -> Row:
         """The collator's report over the graph's records, or over those that `processor` made from them."""
         made, style = collator.entries()
         census = Census(made)
         try:
-            await asyncio.to_thread(_count, census, records)
+            await asyncio.to_thread(deque, map(census.add, records), 0)
         except Exception as error:  # user code made them
             return census.fatal(error)
         if processor and not await asyncio.to_thread(
@@ -230,7 +230,7 @@ class Scoring:
         return log
 
 
-def result_columns(records: Iterable[dict[str, Any]], known: Iterable[str]) -> list[str]:
+def result_columns(records: Iterable[Row], known: Iterable[str]) -> list[str]:
     """Return the known columns, and those that have results of unit metrics in the first records,
     whoever made them."""
     names = dict.fromkeys(known)
@@ -241,7 +241,7 @@ def result_columns(records: Iterable[dict[str, Any]], known: Iterable[str]) -> l
 
 class _ItemRecord(msgspec.Struct, gc=False):
     id: str
-    data: dict[str, Any] = {}
+    data: Row = {}
 
 
 class _Answered(msgspec.Struct, gc=False):
@@ -249,7 +249,7 @@ class _Answered(msgspec.Struct, gc=False):
 
     item_id: str
     model_name: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: Row = {}
     error: str | None = None
     key: str = ""
     task: str = ""
@@ -257,7 +257,7 @@ class _Answered(msgspec.Struct, gc=False):
 
 
 def _sample(
-    row: Response, record: dict[str, Any], number: int, processor: str, columns: Sequence[str]
+    row: Response, record: Row, number: int, processor: str, columns: Sequence[str]
 ) -> Response:
     has_result = any(isinstance(record.get(column), dict) for column in columns)
     return msgspec.structs.replace(
@@ -270,11 +270,6 @@ def _sample(
         error=None if has_result else row.error,
         output=record,
     )
-
-
-def _count(census: Census, records: Sequence[Any]) -> None:
-    for record in records:
-        census.add(record)
 
 
 def _sorted(group: Group, places: Any) -> Group:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,18 +16,19 @@ from assay.formats.sygra.graph.output import Field
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import OFFERED, Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
+from assay.formats.sygra.types import Config
 from assay.interfaces import Answer, Context, Model, Task, Work
 from assay.records import Item
 from assay.registry import nearest, task
 from assay.store.keys import digest
 
 
-def models_used(source: Mapping[str, Any], folder: TaskFolder) -> list[str]:
+def models_used(source: Config, folder: TaskFolder) -> list[str]:
     """The names of the models that the graph and its subgraphs call; idle nodes call none."""
     return list(dict.fromkeys(_models_used(source, folder, set())))
 
 
-def _models_used(source: Mapping[str, Any], folder: TaskFolder, seen: set[str]) -> Iterator[str]:
+def _models_used(source: Config, folder: TaskFolder, seen: set[str]) -> Iterator[str]:
     config = source.get("graph_config")
     nodes = config.get("nodes") if isinstance(config, dict) else None
     for node in nodes.values() if isinstance(nodes, dict) else ():
@@ -61,7 +61,7 @@ class SygraTask(GraphTask):
     def __init__(
         self,
         folder: TaskFolder,
-        source: Mapping[str, Any],
+        source: Config,
         load: Loader,
         models: Mapping[str, ModelUse],
         *,
@@ -85,7 +85,7 @@ class SygraTask(GraphTask):
         self._answer = answer
         more = {"answer": answer, "unit metrics": " ".join(own)}
         self._more = {key: value for key, value in more.items() if value}
-        self.identity: Mapping[str, Any] = {**self.identity, **self._more}
+        self.identity: Config = {**self.identity, **self._more}
 
     def _unit_metrics(self) -> tuple[list[str], list[str]]:
         """Return the fields of the output record that unit metrics write, and the code of the
@@ -131,27 +131,23 @@ class SygraTask(GraphTask):
         return answer
 
 
-def _schema(
-    source: Mapping[str, Any], load: Loader, file: str
-) -> Callable[[Mapping[str, Any]], None] | None:
+def _schema(source: Config, load: Loader, file: str) -> Callable[[Config], None] | None:
     config = source.get("schema_config")
     if not config:
         return None
     problems_of = row_schema(config, load=load, where=f"{file}: schema_config")
 
-    def check(state: Mapping[str, Any]) -> None:
+    def check(state: Config) -> None:
         if problems := problems_of(state):
             raise UserError(f"the schema refuses the record: {'; '.join(problems)}")
 
     return check
 
 
-def _metric_nodes(
-    source: Mapping[str, Any], load: Loader, file: str
-) -> dict[str, Mapping[str, Any]]:
+def _metric_nodes(source: Config, load: Loader, file: str) -> dict[str, Config]:
     """Return the nodes whose lambda is SyGra's for unit metrics: by its name, also where a file of
     the user's defines it, or by being ours."""
-    nodes: dict[str, Mapping[str, Any]] = {}
+    nodes: dict[str, Config] = {}
     for name, node in source["graph_config"]["nodes"].items():
         if node.get("node_type") == "lambda" and node.get("node_state") != "idle":
             made = load(node["lambda"], f"{file}: graph_config.nodes.{name}.lambda")
@@ -167,7 +163,7 @@ def graph_task(
     *,
     name: str,
     models: Mapping[str, Model],
-    inference: Mapping[str, Mapping[str, Any]] | None = None,
+    inference: Mapping[str, Config] | None = None,
     use: Mapping[str, str] | None = None,
     answer: str = "",
 ) -> Task:

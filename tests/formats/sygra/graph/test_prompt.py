@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.nodes import Prompt, Template
+from assay.formats.sygra.graph.llm import Prompt, Template
 from tests.formats.sygra.graph.graphs import Bench, chain, llm
 
 values = st.one_of(

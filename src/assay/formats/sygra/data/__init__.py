@@ -22,8 +22,9 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
-from assay.formats.sygra.data.transform import Load, Record, Records, as_text, cleaned, stages
+from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, cleaned, stages
 from assay.formats.sygra.instead import not_offered
+from assay.formats.sygra.types import Config, required
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
@@ -83,7 +84,7 @@ def with_ids(records: Records, id_column: str = "", where: str = CONFIG) -> Reco
         yield {**record, "id": content_id(record) if id is None else id}
 
 
-def content_id(record: Mapping[str, Any]) -> str:
+def content_id(record: Config) -> str:
     text = json.dumps(record, sort_keys=True, default=as_text)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -114,7 +115,7 @@ class NoRecords(UserError):
 
 
 def open_records(
-    data_config: Mapping[str, Any] | None,
+    data_config: Config | None,
     *,
     base: Path,
     load: Load,
@@ -151,8 +152,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     """Return the records of a source, transformed, without new ids."""
     if isinstance(source, list):
         raise not_offered("a list of sources", where)
-    if not isinstance(source, Mapping):
-        raise UserError(f"a source must be a mapping, got {source!r}", where=where)
+    required(source, Mapping, f"a source must be a mapping, got {source!r}", where)
     fields: Any = source.get("fields")
     if not isinstance(fields, list | None):
         raise UserError(f"fields must be a list, got {fields!r}", where=f"{where}.fields")
@@ -169,7 +169,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     return records
 
 
-def _check_media(record: Record, source: Mapping[str, Any], base: Path, where: str) -> None:
+def _check_media(record: Record, source: Config, base: Path, where: str) -> None:
     """Refuse a record with an image or a sound, or the name of a file of one beside the data."""
     place = base / str(source.get("file_path") or source.get("repo_id") or "")
     folders = [base.resolve(), (place if place.is_dir() else place.parent).resolve()]

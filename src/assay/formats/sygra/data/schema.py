@@ -4,18 +4,19 @@ Types convert as lax pydantic does (`"3"` is an int, `"yes"` a bool); rules look
 never changed, only judged.
 """
 
+import ast
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import Load
+from assay.formats.sygra.data.transforms import Load
+from assay.formats.sygra.types import Config, required
 from assay.registry import nearest
 
-Check = Callable[[Mapping[str, Any]], list[str]]
+Check = Callable[[Config], list[str]]
 Convert = Callable[[Any], Any]
 
-_TOKEN = re.compile(r"\s*([A-Za-z_]+|[\[\],])\s*")
 _WHOLE = re.compile(r"\s*([-+]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?\s*", re.ASCII)
 _TRUE = frozenset({"1", "on", "t", "true", "y", "yes"})
 _FALSE = frozenset({"0", "off", "f", "false", "n", "no"})
@@ -26,14 +27,13 @@ _RULES: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def row_schema(config: Mapping[str, Any], *, load: Load, where: str = "schema_config") -> Check:
+def row_schema(config: Config, *, load: Load, where: str = "schema_config") -> Check:
     """The check that a `schema_config` means: a pydantic class under `schema`, or `fields`."""
     if config.get("schema"):
         return _by_class(load(str(config["schema"]), f"{where}.schema"), f"{where}.schema")
-    fields: Any = config.get("fields")
-    if not isinstance(fields, list) or not fields:
-        fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
-        raise UserError("a schema needs 'schema' or 'fields'", where=where, fix=fix)
+    fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
+    what = "a schema needs 'schema' or 'fields'"
+    fields = required(config.get("fields") or None, list, what, where, fix)
     checks = [_field(field, f"{where}.fields[{number}]") for number, field in enumerate(fields)]
     return lambda record: [problem for check in checks for problem in check(record)]
 
@@ -47,7 +47,7 @@ def _by_class(schema: Any, where: str) -> Check:
             fix="name a class that inherits pydantic.BaseModel",
         )
 
-    def check(record: Mapping[str, Any]) -> list[str]:
+    def check(record: Config) -> list[str]:
         try:
             validate(dict(record))
         except Exception as error:  # a user's validator may raise anything
@@ -74,7 +74,7 @@ def _field(field: Any, where: str) -> Check:
         if key not in _RULES:
             raise UserError(f"unknown rule {key!r}", where=where, fix=nearest(str(key), _RULES))
 
-    def check(record: Mapping[str, Any]) -> list[str]:
+    def check(record: Config) -> list[str]:
         if name not in record:
             return [f"{name}: it is missing"]
         try:
@@ -96,28 +96,22 @@ def _field(field: Any, where: str) -> Check:
 
 
 def parsed_type(text: str, where: str) -> Convert:
-    """The converter of a type such as `list[dict[str, any]]`."""
-    tokens = _TOKEN.findall(text)
-    if "".join(tokens) != re.sub(r"\s", "", text):
-        raise _unknown(text, text, where)
-    convert, rest = _parse(tokens, text, where)
-    if rest:
-        raise _unknown(rest[0], text, where)
-    return convert
+    """Return the converter of a type such as `list[dict[str, any]]`."""
+    try:
+        return _converter(ast.parse(text.strip(), mode="eval").body, text, where)
+    except (SyntaxError, ValueError):
+        raise _unknown(text, text, where) from None
 
 
-def _parse(tokens: list[str], text: str, where: str) -> tuple[Convert, list[str]]:
-    name, rest = (tokens[0].lower(), tokens[1:]) if tokens else ("", [])
+def _converter(node: ast.expr, text: str, where: str) -> Convert:
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.Subscript):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        node = node.value
+    name = ast.unparse(node).lower()
     if name not in _TYPES:
         raise _unknown(name, text, where)
-    inner: list[Convert] = []
-    if rest[:1] == ["["]:
-        while rest[0] != "]":
-            convert, rest = _parse(rest[1:], text, where)
-            inner.append(convert)
-            if rest[:1] not in (["]"], [","]):
-                raise _unknown(rest[0] if rest else "", text, where)
-        rest = rest[1:]
+    inner = [_converter(part, text, where) for part in parts]
     fits, word, make = _TYPES[name]
 
     def converted(value: Any) -> Any:
@@ -125,7 +119,7 @@ def _parse(tokens: list[str], text: str, where: str) -> tuple[Convert, list[str]
             raise ValueError(f"{_short(value)} is not {word}")
         return make(value, inner)
 
-    return converted, rest
+    return converted
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:

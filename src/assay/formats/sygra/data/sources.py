@@ -12,7 +12,7 @@ cache, which may hold an older content. The hub is asked only for what does not 
 import codecs
 import os
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import Any
 from assay import registry
 from assay.datasets._files import files, opened
 from assay.errors import UserError
-from assay.formats.sygra.data.transform import Record, Records
+from assay.formats.sygra.data.transforms import Record, Records
+from assay.formats.sygra.types import Config
 from assay.registry import nearest
 
 
@@ -61,7 +62,7 @@ def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] 
     )
 
 
-def _configs(readme: Path) -> list[Mapping[str, Any]]:
+def _configs(readme: Path) -> list[Config]:
     import yaml
 
     try:
@@ -107,7 +108,7 @@ _UTF8 = {"utf-8", "ascii", "utf-8-sig"}
 _SPLIT = re.compile(r"\s*(\w[\w.-]*)\s*(?:\[\s*(\d*)\s*:\s*(\d*)\s*\])?\s*")
 
 
-def raw_records(source: Mapping[str, Any], base: Path, where: str) -> Records:
+def raw_records(source: Config, base: Path, where: str) -> Records:
     """The records of a source as they stand there; a source that cannot be read is refused at once."""
     kind = source.get("type")
     if kind == "disk":
@@ -200,7 +201,7 @@ def _recoded(path: Path, format: str, encoding: str) -> Records:
             raise
 
 
-def _hub(source: Mapping[str, Any], base: Path, where: str) -> Records:
+def _hub(source: Config, base: Path, where: str) -> Records:
     name, subset = str(source["repo_id"]), str(source.get("config_name") or "")
     splits = _splits(source.get("split") or "train", where)
     folder = base / name
@@ -216,9 +217,7 @@ def _files(paths: Sequence[Path], where: str) -> Records:
     return chain.from_iterable(_rows(path, format_of(path, "", where)) for path in paths)
 
 
-def _split(
-    name: str, folder: Path, subset: str, split: str, source: Mapping[str, Any], where: str
-) -> Records:
+def _split(name: str, folder: Path, subset: str, split: str, source: Config, where: str) -> Records:
     local = folder.is_dir()
     files = data_files(folder, subset, split, where) if local else None
     known = {f".{format}" for format in FORMATS}

@@ -19,11 +19,18 @@ import msgspec
 from assay.errors import ConfigError, UserError
 from assay.formats.sygra.graph.asking import Load, ModelUse, Rows, Surroundings
 from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
-from assay.formats.sygra.graph.llm import LlmNode, MultiLlmNode
+from assay.formats.sygra.graph.llm import (
+    LambdaNode,
+    LlmNode,
+    MultiLlmNode,
+    Node,
+    SamplerNode,
+    side_by_side,
+)
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
-from assay.formats.sygra.graph.nodes import LambdaNode, Node, SamplerNode, side_by_side
 from assay.formats.sygra.graph.output import Output
 from assay.formats.sygra.instead import not_offered
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item
 from assay.registry import nearest
@@ -93,9 +100,9 @@ STEPS = 100
 _GROWING = (MESSAGES, HISTORY)
 _ABSENT = object()
 _encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_decode = msgspec.json.Decoder(Row).decode
 
-Check = Callable[[Mapping[str, Any]], object]
+Check = Callable[[Config], object]
 
 
 class GraphTask:
@@ -105,7 +112,7 @@ class GraphTask:
 
     def __init__(
         self,
-        source: Mapping[str, Any],
+        source: Config,
         *,
         name: str,
         load: Load,
@@ -134,10 +141,10 @@ class GraphTask:
         used = list(around.used)
         self.model_name = used[0] if len(used) == 1 else name
         self.lane = used[0] if used else name
-        self.facets: Mapping[str, Any] = {"model_id": self.model_name}
+        self.facets: Config = {"model_id": self.model_name}
         code = canonical({"task": name, "graph": made_of, "schema": source.get("schema_config")})
         # JSON values only, whatever the YAML had for keys and dates
-        self.identity: Mapping[str, Any] = _decode(code)
+        self.identity: Config = _decode(code)
         self._code = digest("graph", code)
         self._check = check
         self._connectors = {name for name, node in self.nodes.items() if node.kind == "connector"}
@@ -148,8 +155,8 @@ class GraphTask:
         }
 
     def _build(
-        self, source: Mapping[str, Any], around: Surroundings, subgraph: Subgraph | None, where: str
-    ) -> dict[str, Any]:
+        self, source: Config, around: Surroundings, subgraph: Subgraph | None, where: str
+    ) -> Row:
         """Make nodes, ways and output; what they are made of is a part of the rows' keys."""
         place = f"{where}: graph_config" if where else "graph_config"
         expanded = Expanded(subgraph, around.notes)
@@ -222,7 +229,7 @@ class GraphTask:
     def prepare(self, item: Item) -> Work:
         if not isinstance(item.data, dict):
             raise UserError(f"a record is an object, not a {type(item.data).__name__}")
-        record: dict[str, Any] = item.data if "id" in item.data else {"id": item.id, **item.data}
+        record: Row = item.data if "id" in item.data else {"id": item.id, **item.data}
         return Work(digest("graph", self._code, canonical(record)), _encode(record))
 
     async def run(self, work: Work, context: Context) -> Answer:
@@ -256,7 +263,7 @@ class GraphTask:
             return Answer(outcome="skipped")
         return Answer(text=_encode(record).decode(), output=record)
 
-    async def _after(self, names: list[str], state: dict[str, Any], context: Context) -> list[str]:
+    async def _after(self, names: list[str], state: Row, context: Context) -> list[str]:
         targets: dict[str, None] = {}
         for name in names:
             targets |= dict.fromkeys(await self.ways[name].follow(state, context))
@@ -264,7 +271,7 @@ class GraphTask:
         return list(targets)
 
     async def _together(
-        self, nodes: list[Node], state: dict[str, Any], context: Context, visits: Mapping[str, int]
+        self, nodes: list[Node], state: Row, context: Context, visits: Mapping[str, int]
     ) -> None:
         before = dict(state)
         runs = (node.run(dict(state), context, visits[node.name]) for node in nodes)
@@ -284,10 +291,10 @@ class GraphTask:
 
     def _merge(
         self,
-        state: dict[str, Any],
-        update: Mapping[str, Any],
+        state: Row,
+        update: Config,
         node: Node,
-        before: Mapping[str, Any] | None = None,
+        before: Config | None = None,
     ) -> None:
         for key, value in update.items():
             # a helper that returns the whole state returns mostly what was there

@@ -11,6 +11,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
+from assay.formats.sygra.types import Config, Row, required
 from assay.interfaces import Completion, Context, Message
 from assay.registry import nearest
 from assay.text.json_out import NoJson, find_json, read_json
@@ -33,7 +34,7 @@ class Structure:
     def __init__(
         self,
         name: str,
-        schema: dict[str, Any],
+        schema: Row,
         check: Callable[[Any], Any],
         native: Native,
         parsed: Any = None,
@@ -42,7 +43,7 @@ class Structure:
         self.parsed = parsed
         self._check = check
         self.native = native != "none"
-        self.params: dict[str, Any] = {}
+        self.params: Row = {}
         if native == "json_schema":
             form = {"name": name, "strict": True, "schema": schema}
             self.params = {"response_format": {"type": "json_schema", "json_schema": form}}
@@ -80,29 +81,20 @@ class Structure:
         return [*before, {**last, "content": f"{content}{wish}"}]
 
 
-def structure(
-    config: Mapping[str, Any], native: Native, load: Load, where: str
-) -> Structure | None:
+def structure(config: Config, native: Native, load: Load, where: str) -> Structure | None:
     """The structure that a config asks for."""
     if not config or config.get("enabled", True) is False:
         return None
-    schema = config.get("schema")
+    schema: Any = config.get("schema")
     if isinstance(schema, str):
         parsed = load(schema, f"{where}.schema")
         if not hasattr(parsed, "model_json_schema") or not hasattr(parsed, "model_validate"):
             raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
         closed = _strict(parsed.model_json_schema())
         return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
-    if (
-        not isinstance(schema, Mapping)
-        or not isinstance(fields := schema.get("fields"), Mapping)
-        or not fields
-    ):
-        raise UserError(
-            "structured output has no schema",
-            where=f"{where}.schema",
-            fix="add `fields:` or name a class",
-        )
+    what, fix = "structured output has no schema", "add `fields:` or name a class"
+    required(schema, Mapping, what, f"{where}.schema", fix)
+    fields = required(schema.get("fields") or None, Mapping, what, f"{where}.schema", fix)
     name = str(schema.get("name") or "DynamicModel")
     described = {
         str(key): field if isinstance(field, Mapping) else {"type": field}
@@ -128,7 +120,7 @@ def _check(value: Any, kinds: Mapping[str, type], needed: list[str]) -> None:
             msgspec.convert(value[key], kind, strict=False)
 
 
-def _field(key: str, described: Mapping[str, Any], where: str) -> tuple[dict[str, Any], type]:
+def _field(key: str, described: Config, where: str) -> tuple[Row, type]:
     """Its JSON schema and its type."""
     name = str(described.get("type", "str"))
     name = _ALIASES.get(name, name)
@@ -138,7 +130,7 @@ def _field(key: str, described: Mapping[str, Any], where: str) -> tuple[dict[str
             f"{name!r} is not a type of a field", where=place, fix=nearest(name, _TYPES)
         )
     kind, word = _TYPES[name]
-    shown: dict[str, Any] = {"type": word}
+    shown: Row = {"type": word}
     if name == "list":
         shown["items"] = {}
     if described.get("description"):
@@ -162,7 +154,7 @@ _RESERVED = ("model", "step", "messages")
 _KNOWN = {"name", "parameters", "structured_output", "output_type", "input_type"}
 
 
-def check_medium(model: Mapping[str, Any], where: str) -> None:
+def check_medium(model: Config, where: str) -> None:
     """Refuse a model that is not asked by chat: one that makes sound or images, or writes down what it hears."""
     output, heard = str(model.get("output_type") or "text"), str(model.get("input_type") or "text")
     key = (
@@ -188,15 +180,15 @@ class ModelUse(msgspec.Struct, frozen=True):
     """
 
     model: str
-    params: Mapping[str, Any] = {}
-    structured_output: Mapping[str, Any] | None = None
+    params: Config = {}
+    structured_output: Config | None = None
     native: Native = "json_schema"
     clean: Callable[[str], str] | None = None
-    identity: Mapping[str, Any] = {}
+    identity: Config = {}
 
 
-State = dict[str, Any]
-Rows = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+State = Row
+Rows = Callable[[Config], Sequence[Config]]
 
 
 class Surroundings(msgspec.Struct):
@@ -206,22 +198,18 @@ class Surroundings(msgspec.Struct):
     load: Load
     models: Mapping[str, ModelUse]
     rows: Rows | None
-    properties: Mapping[str, Any]
+    properties: Config
     notes: list[str] = []
     used: dict[str, None] = {}
 
-    def function(
-        self, config: Mapping[str, Any], key: str, node: str, where: str
-    ) -> UserFunction | None:
+    def function(self, config: Config, key: str, node: str, where: str) -> UserFunction | None:
         """The function or class that a node names under a key."""
         name = config.get(key)
         if name is None:
             return None
         place = f"{where}.{key}"
-        if not isinstance(name, str):
-            raise UserError(
-                f"{key} is not a dotted path", where=place, fix="write `package.module.name`"
-            )
+        fix = "write `package.module.name`"
+        required(name, str, f"{key} is not a dotted path", place, fix)
         return UserFunction(
             self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place
         )
@@ -232,15 +220,14 @@ class Asking:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Config,
         step: str,
         around: Surroundings,
         where: str,
-        more: Mapping[str, Any],
+        more: Config,
     ) -> None:
-        name = config.get("name")
-        if not isinstance(name, str):
-            raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
+        fix = "write `model: {name: …}`"
+        name = required(config.get("name"), str, "the model has no name", where, fix)
         if name not in around.models:
             raise UserError(
                 f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models)
@@ -250,7 +237,7 @@ class Asking:
         self.model = use.model
         self.step = step
         self._clean = use.clean
-        params: dict[str, Any] = {**use.params, **(config.get("parameters") or {}), **more}
+        params: Row = {**use.params, **(config.get("parameters") or {}), **more}
         if owned := [key for key in _RESERVED if key in params]:
             raise UserError(
                 f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters"

@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import AssayError, UserError
+from assay.formats.sygra.types import Row
 from assay.interfaces import Context
 from assay.usercode import identity
 
@@ -164,7 +165,7 @@ def _line(error: BaseException, function: Callable[..., Any]) -> str:
     return f" ({own[-1][0].rpartition('/')[2]}:{own[-1][1]})" if own else ""
 
 
-_EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
+_EMPTY: Row = {"type": "object", "properties": {}}
 
 
 def tool(name: Any = "", /, **ignored: Any) -> Any:
@@ -186,7 +187,7 @@ class Tool:
             target.name if foreign else getattr(target, "__graph_tool__", target.__name__)
         )
         description = str(target.description) if foreign else inspect.getdoc(target) or ""
-        function: dict[str, Any] = {"name": self.name}
+        function: Row = {"name": self.name}
         if description:
             function["description"] = description
         function["parameters"] = _foreign_schema(target) if foreign else _schema(target)
@@ -243,7 +244,7 @@ def _is_foreign(value: Any) -> bool:
     )
 
 
-def _foreign_schema(target: Any) -> dict[str, Any]:
+def _foreign_schema(target: Any) -> Row:
     schema = getattr(target, "args_schema", None)
     if isinstance(schema, Mapping):
         return dict(schema)
@@ -254,13 +255,13 @@ def _foreign_schema(target: Any) -> dict[str, Any]:
 
 
 # a user's annotation that does not evaluate is not a reason to refuse the tool
-def _schema(function: Callable[..., Any]) -> dict[str, Any]:
+def _schema(function: Callable[..., Any]) -> Row:
     """From the signature: the types as far as they are known, those without a default required."""
     try:
         hints = inspect.get_annotations(function, eval_str=True)
     except Exception:
         hints = {}
-    properties: dict[str, Any] = {}
+    properties: Row = {}
     required: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -271,7 +272,7 @@ def _schema(function: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _type_schema(kind: Any) -> dict[str, Any]:
+def _type_schema(kind: Any) -> Row:
     try:
         (schema,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, ValueError):

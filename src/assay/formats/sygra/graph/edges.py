@@ -5,6 +5,8 @@ Subgraphs are put into their parent first: nodes become `<node>.<inner>`, their 
 
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,23 +14,25 @@ import msgspec
 from assay.errors import UserError
 from assay.formats.sygra.graph.asking import Surroundings
 from assay.formats.sygra.graph.called import UserFunction
-from assay.formats.sygra.graph.nodes import Node
+from assay.formats.sygra.graph.llm import Node
+from assay.formats.sygra.types import Config, Row, deep_update, required, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 
 START, END = "START", "END"
 EXIT = ".END"
-Subgraph = Callable[[str], Mapping[str, Any]]
+Subgraph = Callable[[str], Config]
 Chain = tuple[str, ...]
+_VARIABLE = re.compile(r"\{([^{}]+)\}")
 
 
 class Expanded:
     """A graph without subgraphs: node configs by name, edges, and each level's nodes for checks of that level."""
 
     def __init__(self, subgraph: Subgraph | None, notes: list[str]) -> None:
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.edges: list[dict[str, Any]] = []
-        self.levels: list[dict[str, dict[str, Any]]] = []
+        self.nodes: dict[str, Row] = {}
+        self.edges: list[Row] = []
+        self.levels: list[dict[str, Row]] = []
         self._subgraph = subgraph
         self._notes = notes
 
@@ -37,7 +41,7 @@ class Expanded:
         config: Any,
         where: str,
         prefix: str = "",
-        changes: Mapping[str, Any] | None = None,
+        changes: Config | None = None,
         chain: Chain = (),
     ) -> None:
         """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
@@ -47,20 +51,19 @@ class Expanded:
                 self._notes.append(
                     f"{where}: node_config_map names {name!r}, which is not a node of the subgraph"
                 )
-        level: dict[str, dict[str, Any]] = {}
+        level: dict[str, Row] = {}
         self.levels.append(level)
         inner: set[str] = set()
         for name, entry in nodes.items():
             place = f"{where}.nodes.{name}"
             if name in (START, END):
                 raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
-            if not isinstance(entry, Mapping):
-                what = f"the node {name!r} is a {type(entry).__name__}"
-                raise UserError(what, where=place, fix="give it `node_type:`")
-            node = _merged(entry, (changes or {}).get(name) or {})
+            what = f"the node {name!r} is a {type(entry).__name__}"
+            node = deepcopy(dict(required(entry, Mapping, what, place, "give it `node_type:`")))
+            deep_update(node, (changes or {}).get(name) or {})
             renamed = node.pop("prompt_placeholder_map", None)
             if renamed and "prompt" in node:
-                node["prompt"] = _renamed(node["prompt"], renamed)
+                node["prompt"] = with_texts(node["prompt"], partial(_renamed, renamed))
             full = f"{prefix}{name}"
             if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
                 self.nodes[full] = level[full] = node
@@ -79,32 +82,21 @@ class Expanded:
             self.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
 
 
-def _parts(config: Any, where: str) -> tuple[Mapping[str, Any], list[Any]]:
-    if not isinstance(config, Mapping):
-        raise UserError(
-            "there is no graph_config",
-            where=where,
-            fix="add `graph_config:` with `nodes:` and `edges:`",
-        )
-    nodes, edges = config.get("nodes"), config.get("edges")
-    if not isinstance(nodes, Mapping) or not nodes:
-        raise UserError(
-            "the graph has no nodes",
-            where=f"{where}.nodes",
-            fix="add `nodes: {name: {node_type: …}}`",
-        )
-    if not isinstance(edges, list) or not edges:
-        raise UserError(
-            "the graph has no edges",
-            where=f"{where}.edges",
-            fix="add `edges: [{from: START, to: …}]`",
-        )
+def _parts(config: Any, where: str) -> tuple[Config, list[Any]]:
+    fix = "add `graph_config:` with `nodes:` and `edges:`"
+    required(config, Mapping, "there is no graph_config", where, fix)
+    fix = "add `nodes: {name: {node_type: …}}`"
+    nodes = required(
+        config.get("nodes") or None, Mapping, "the graph has no nodes", f"{where}.nodes", fix
+    )
+    fix = "add `edges: [{from: START, to: …}]`"
+    edges = required(
+        config.get("edges") or None, list, "the graph has no edges", f"{where}.edges", fix
+    )
     return {str(name): node for name, node in nodes.items()}, edges
 
 
-def _load(
-    node: Mapping[str, Any], subgraph: Subgraph | None, place: str, chain: Chain
-) -> tuple[str, Mapping[str, Any]]:
+def _load(node: Config, subgraph: Subgraph | None, place: str, chain: Chain) -> tuple[str, Config]:
     wanted = node.get("subgraph")
     if not isinstance(wanted, str) or subgraph is None:
         raise UserError(
@@ -118,12 +110,14 @@ def _load(
     return wanted, subgraph(wanted)
 
 
-def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]:
+def _renamed(names: Mapping[str, str], text: str) -> str:
+    return _VARIABLE.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", text)
+
+
+def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:
     """The edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
-    if not isinstance(edge, Mapping):
-        raise UserError(
-            f"the edge is a {type(edge).__name__}", where=where, fix="write `{from: …, to: …}`"
-        )
+    fix = "write `{from: …, to: …}`"
+    required(edge, Mapping, f"the edge is a {type(edge).__name__}", where, fix)
     start, end = (prefix[:-1], prefix[:-1] + EXIT) if prefix else (START, END)
 
     def target(name: Any) -> Any:
@@ -132,9 +126,7 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
     renamed = {**edge, "where": where}
     source, following = edge.get("from"), edge.get("to")
     if isinstance(source, list | dict) or isinstance(following, list | dict):
-        raise UserError(
-            "an edge leads from one node to one node", where=where, fix="write `{from: …, to: …}`"
-        )
+        raise UserError("an edge leads from one node to one node", where=where, fix=fix)
     renamed["from"] = (
         start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
     )
@@ -143,30 +135,6 @@ def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> dict[str, Any]
     if isinstance(edge.get("path_map"), Mapping):
         renamed["path_map"] = {key: target(value) for key, value in edge["path_map"].items()}
     return renamed
-
-
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(first)
-    for key, value in second.items():
-        old = merged.get(key)
-        merged[key] = (
-            _merged(old, value)
-            if isinstance(old, Mapping) and isinstance(value, Mapping)
-            else value
-        )
-    return merged
-
-
-def _renamed(content: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(content, str):
-        return re.sub(
-            r"\{([^{}]+)\}", lambda match: f"{{{names.get(match[1], match[1])}}}", content
-        )
-    if isinstance(content, list):
-        return [_renamed(entry, names) for entry in content]
-    if isinstance(content, Mapping):
-        return {key: _renamed(value, names) for key, value in content.items()}
-    return content
 
 
 RETURNED_END = "__end__"  # what a condition returns for the end; "END" is taken as well
@@ -179,7 +147,7 @@ class Branch(NamedTuple):
     table: dict[Any, str]
     source: str
 
-    async def choose(self, state: dict[str, Any], context: Context) -> list[str]:
+    async def choose(self, state: Row, context: Context) -> list[str]:
         answer = await self.function(context, state)
         targets: list[str] = []
         for name in answer if isinstance(answer, (list, tuple)) else [answer]:
@@ -198,7 +166,7 @@ class Way(msgspec.Struct):
     targets: list[str] = []
     branches: list[Branch] = []
 
-    async def follow(self, state: dict[str, Any], context: Context) -> list[str]:
+    async def follow(self, state: Row, context: Context) -> list[str]:
         targets = dict.fromkeys(self.targets)
         for branch in self.branches:
             targets |= dict.fromkeys(await branch.choose(dict(state), context))
@@ -210,7 +178,7 @@ class Way(msgspec.Struct):
 
 
 def ways(
-    edges: list[dict[str, Any]], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
+    edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
 ) -> dict[str, Way]:
     """By the name of the node that they leave, START included."""
     by_node: dict[str, Way] = {name: Way() for name in (START, *nodes)}
@@ -244,7 +212,7 @@ def ways(
 
 
 def _branch(
-    edge: dict[str, Any],
+    edge: Row,
     source: str,
     nodes: Mapping[str, Node],
     idle: set[str],
@@ -259,8 +227,8 @@ def _branch(
             name: name for name, node in nodes.items() if node.kind != "connector"
         }
         return Branch(function, {**table, END: END, RETURNED_END: END}, source)
-    if not isinstance(paths, Mapping) or not paths:
-        raise UserError("path_map says which answer leads to which node", where=f"{where}.path_map")
+    what = "path_map says which answer leads to which node"
+    required(paths or None, Mapping, what, f"{where}.path_map")
     table = {
         answer: _known(target, [*nodes, END], idle, f"{where}.path_map.{answer}")
         for answer, target in paths.items()

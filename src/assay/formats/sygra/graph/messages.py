@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Message
 
 MESSAGES = "messages"
@@ -18,7 +19,7 @@ ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _TYPES = {role: type for type, role in ROLES.items()}
 
 
-class SygraState(dict[str, Any]):
+class SygraState(Row):
     """The variables of one record; a plain dict, named for annotations."""
 
 
@@ -118,7 +119,7 @@ def chat(turn: Any, where: str = "the message") -> Message:
     return message
 
 
-def tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
+def tool_call(call: Config) -> Row:
     """A tool call in the words of the chat API, from those words or langchain's."""
     function = call.get("function") or {"name": call.get("name"), "arguments": call.get("args", {})}
     arguments = function.get("arguments", "{}")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.graph.messages import plain
+from assay.formats.sygra.types import Config, Row, required, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 from assay.text.json_out import at_path
@@ -18,13 +19,13 @@ class OutputGenerator:
     One that defines `generate(state)` makes the whole record itself; None leaves the record out.
     """
 
-    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, config: Config | None = None) -> None:
         self.config = dict(config or {})
         self.output_map = dict(self.config.get("output_map") or {})
 
-    def generate(self, state: dict[str, Any]) -> dict[str, Any] | None:
+    def generate(self, state: Row) -> Row | None:
         """What the output_map says, for a generator that adds to it: `super().generate(state)`."""
-        record: dict[str, Any] = {}
+        record: Row = {}
         for name, entry in self.output_map.items():
             value = entry["value"] if "value" in entry else state.get(entry.get("from"))
             record[name] = (
@@ -44,12 +45,10 @@ class Field(NamedTuple):
 class Output:
     """Made once for a graph. `code` is what its records depend on besides the state."""
 
-    def __init__(self, source: Mapping[str, Any], load: Load, where: str, notes: list[str]) -> None:
-        config: Any = source.get("output_config") or {}
-        if not isinstance(config, Mapping):
-            raise UserError(
-                "output_config is not a mapping", where=where, fix="write `output_map:` below it"
-            )
+    def __init__(self, source: Config, load: Load, where: str, notes: list[str]) -> None:
+        config = source.get("output_config") or {}
+        fix = "write `output_map:` below it"
+        required(config, Mapping, "output_config is not a mapping", where, fix)
         _check_keys(config, where)
         mapped = {
             name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
@@ -73,7 +72,7 @@ class Output:
             "generator": code_of(type(generator)) if generator is not None else None,
         }
 
-    async def record(self, state: dict[str, Any], context: Context) -> dict[str, Any] | None:
+    async def record(self, state: Row, context: Context) -> Row | None:
         """The record as JSON values; None if the generator leaves it out."""
         if self._whole is not None:
             made = await self._whole(context, state)
@@ -84,7 +83,7 @@ class Output:
             return None if made is None else plain(dict(made))
         if not self.fields:
             return plain(state)
-        record: dict[str, Any] = {}
+        record: Row = {}
         for name, field in self.fields.items():
             value = field.value if field.source is None else state.get(field.source)
             record[name] = (
@@ -102,7 +101,7 @@ class Output:
         return field.source is None or field.transform is not None or holds(field.source)
 
 
-def _check_keys(config: Mapping[str, Any], where: str) -> None:
+def _check_keys(config: Config, where: str) -> None:
     if not isinstance(config.get("output_map"), Mapping | None):
         fix = "write `field: {from: name}`"
         raise UserError("output_map is not a mapping", where=f"{where}.output_map", fix=fix)
@@ -122,9 +121,7 @@ def _check_keys(config: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _literals(
-    name: str, entry: Any, source: Mapping[str, Any], where: str, notes: list[str]
-) -> dict[str, Any]:
+def _literals(name: str, entry: Any, source: Config, where: str, notes: list[str]) -> Row:
     if not isinstance(entry, Mapping) or not (
         "value" in entry or isinstance(entry.get("from"), str)
     ):
@@ -134,26 +131,21 @@ def _literals(
             fix="write `{from: name}` or `{value: …}`",
         )
     field = dict(entry)
+
+    def resolved(text: str) -> Any:
+        """Return that place of the config for `$a.b[0].c`; what leads nowhere stays as it is."""
+        try:
+            return at_path(source, text[1:]) if text.startswith("$") else text
+        except KeyError:
+            notes.append(f"{where}: {text!r} leads nowhere in the config and is taken as text")
+            return text
+
     if "value" in field:
-        field["value"] = _resolved(field["value"], source, where, notes)
+        field["value"] = with_texts(field["value"], resolved)
     return field
 
 
-def _resolved(value: Any, source: Mapping[str, Any], where: str, notes: list[str]) -> Any:
-    """`$a.b[0].c` is that place of the whole config; what leads nowhere stays as it is."""
-    if isinstance(value, str) and value.startswith("$"):
-        try:
-            return at_path(source, value[1:])
-        except KeyError:
-            notes.append(f"{where}: {value!r} leads nowhere in the config and is taken as text")
-    if isinstance(value, list):
-        return [_resolved(entry, source, where, notes) for entry in value]
-    if isinstance(value, Mapping):
-        return {key: _resolved(entry, source, where, notes) for key, entry in value.items()}
-    return value
-
-
-def _generator(config: Mapping[str, Any], mapped: Mapping[str, Any], load: Load, where: str) -> Any:
+def _generator(config: Config, mapped: Config, load: Load, where: str) -> Any:
     name = config.get("generator")
     if name is None:
         return None
@@ -167,7 +159,7 @@ def _generator(config: Mapping[str, Any], mapped: Mapping[str, Any], load: Load,
     return make({**config, "output_map": dict(mapped)}) if takes else make()
 
 
-def _field(entry: Mapping[str, Any], generator: Any, where: str) -> Field:
+def _field(entry: Config, generator: Any, where: str) -> Field:
     transform = None
     if name := entry.get("transform"):
         if generator is None:

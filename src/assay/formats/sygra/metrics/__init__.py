@@ -8,7 +8,7 @@ import importlib
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
@@ -17,6 +17,7 @@ import msgspec
 
 from assay import registry
 from assay.errors import AssayError, UserError
+from assay.formats.sygra.types import Config, Row
 from assay.registry import nearest
 
 B = TypeVar("B", bound="type[BuiltIn]")
@@ -38,9 +39,9 @@ class UnitMetricResult:
     """Whether one prediction is right, with both sides and whatever the metric found out."""
 
     correct: bool
-    golden: dict[str, Any]
-    predicted: dict[str, Any]
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    golden: Row
+    predicted: Row
+    metadata: Row = field(default_factory=Row)
 
     def __post_init__(self) -> None:
         if not isinstance(self.golden, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -50,11 +51,11 @@ class UnitMetricResult:
         if not isinstance(self.metadata, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.metadata = {}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Row:
         return dict(vars(self))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "UnitMetricResult":
+    def from_dict(cls, data: Config) -> "UnitMetricResult":
         golden, predicted = data.get("golden", {}), data.get("predicted", {})
         return cls(data.get("correct", False), golden, predicted, data.get("metadata", {}))
 
@@ -83,7 +84,7 @@ class BaseMetricMetadata(SimpleNamespace):
             **more,
         )
 
-    def model_dump(self) -> dict[str, Any]:
+    def model_dump(self) -> Row:
         return dict(vars(self))
 
 
@@ -128,7 +129,7 @@ class BaseAggregatorMetric(ConfiguredMetric):
     """What a user's own aggregator metric inherits from."""
 
     @abstractmethod
-    def calculate(self, results: list[UnitMetricResult]) -> dict[str, Any]: ...
+    def calculate(self, results: list[UnitMetricResult]) -> Row: ...
 
     def _count_correct(self, results: Sequence[UnitMetricResult]) -> int:
         return sum(1 for result in results if result.correct)
@@ -209,7 +210,12 @@ class MetricRegistry:
         self._base = base
         self._home = f"{__package__}.{home}"
         self._group = f"assay.sygra_{kind.lower()}_metrics"
-        self._metrics: dict[str, type[Any]] = {}
+        self._registered: dict[str, type[Any]] = {}
+
+    @property
+    def _metrics(self) -> dict[str, type[Any]]:
+        importlib.import_module(self._home)
+        return self._registered
 
     def register(self, name: str, metric_class: type[Any]) -> None:
         """The last one wins, with a warning where it is another class, not a helper that is loaded again."""
@@ -221,7 +227,7 @@ class MetricRegistry:
             raise ValueError(
                 f"metric_class must inherit from {self._base.__name__}, got {metric_class.__name__}"
             )
-        old = self._metrics.get(name, metric_class)
+        old = self._registered.get(name, metric_class)
         if (old.__module__, old.__qualname__) != (
             metric_class.__module__,
             metric_class.__qualname__,
@@ -229,14 +235,13 @@ class MetricRegistry:
             logger.warning(
                 "%s metric %r: %s replaces %s", self.kind, name, metric_class.__name__, old.__name__
             )
-        self._metrics[name] = metric_class
+        self._registered[name] = metric_class
 
     def get_metric(self, name: str, **params: Any) -> Any:
         """An instance of the metric, made with these parameters."""
         return self.get_metric_class(name)(**params)
 
     def get_metric_class(self, name: str) -> type[Any]:
-        self._discover()
         metric_class = self._metrics.get(name) or self._elsewhere(name)
         if metric_class is None:
             names = self.list_metrics()
@@ -254,24 +259,19 @@ class MetricRegistry:
         return names[0] if names else metric.get_metric_name()
 
     def has_metric(self, name: str) -> bool:
-        self._discover()
         return name in self._metrics
 
     def list_metrics(self) -> list[str]:
-        self._discover()
         return sorted(self._metrics)
 
     def unregister(self, name: str) -> bool:
-        self._discover()
         return self._metrics.pop(name, None) is not None
 
     def clear(self) -> None:
         """Forget all metrics, the built-in ones as well."""
-        self._discover()
         self._metrics.clear()
 
     def get_metrics_info(self) -> dict[str, dict[str, str]]:
-        self._discover()
         return {
             name: {"class": metric_class.__name__, "module": metric_class.__module__}
             for name, metric_class in self._metrics.items()
@@ -288,9 +288,6 @@ class MetricRegistry:
             return metric_class
 
         return decorate
-
-    def _discover(self) -> None:
-        importlib.import_module(self._home)
 
     def _elsewhere(self, name: str) -> type[Any] | None:
         entry = registry._entry_points(self._group).get(name)

@@ -12,10 +12,10 @@ count as they go (`start`, `add`, `payload`), so that a million records need no 
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from math import comb
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -28,6 +28,7 @@ from assay.formats.sygra.metrics import (
     aggregator_metric,
     built_in,
 )
+from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Codes, Group, Values
 from assay.metrics.classification import fields_of
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
@@ -55,7 +56,7 @@ class Counting(BuiltIn, BaseAggregatorMetric):
     reads: ClassVar[tuple[str, ...]] = ()
     reason = "it is of all rows together, not a mean over items"
 
-    def calculate(self, results: Iterable[UnitMetricResult]) -> dict[str, Any]:
+    def calculate(self, results: Iterable[UnitMetricResult]) -> Row:
         self.start()
         for result in results:
             self.add(result)
@@ -69,13 +70,13 @@ class Counting(BuiltIn, BaseAggregatorMetric):
     def add(self, result: UnitMetricResult) -> None: ...
 
     @abstractmethod
-    def payload(self) -> dict[str, Any]: ...
+    def payload(self) -> Row: ...
 
-    def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
+    def older(self, payload: Row, total: int) -> Row:
         """The payload of the older dialect, where it differs; `total` results were counted."""
         return payload
 
-    def value(self, payload: Mapping[str, Any]) -> float | None:
+    def value(self, payload: Config) -> float | None:
         """The number of the payload that is the metric's value: the first."""
         return next(iter(payload.values()), None)
 
@@ -87,7 +88,7 @@ class Counting(BuiltIn, BaseAggregatorMetric):
         """The mean over problems that its value should be, if it should be one."""
         return None
 
-    def sound(self, group: Group) -> dict[str, Any]:
+    def sound(self, group: Group) -> Row:
         """The sound numbers beside the payload that was counted last; `group` has the attempts by problem."""
         return {}
 
@@ -113,9 +114,9 @@ def by_problem(
     )
 
 
-def quoted(values: Values, group: Group) -> dict[str, Any]:
+def quoted(values: Values, group: Group) -> Row:
     """A metric's value with its interval over problems."""
-    interval: dict[str, Any] = {}
+    interval: Row = {}
     if values.per_item is not None:
         samples = len(group.item)
         interval = _shown(
@@ -128,13 +129,11 @@ def quoted(values: Values, group: Group) -> dict[str, Any]:
     return {"value": values.value, **interval, **counts, **values.fields, **reason}
 
 
-def for_each_k(
-    prefix: str, most: int, metric: Callable[..., Values], group: Group
-) -> dict[str, Any]:
+def for_each_k(prefix: str, most: int, metric: Callable[..., Values], group: Group) -> Row:
     return {f"{prefix}{k}": quoted(metric(group, k=k), group) for k in range(1, most + 1)}
 
 
-def _shown(interval: Interval) -> dict[str, Any]:
+def _shown(interval: Interval) -> Row:
     return {
         "ci_low": interval.low,
         "ci_high": interval.high,
@@ -166,7 +165,7 @@ class LabelPairs:
         if lower_spaces(predicted) == lower_spaces(true):
             self._spelled[predicted] = true
 
-    def report(self, golden_key: str, one_attempt: bool) -> dict[str, Any]:
+    def report(self, golden_key: str, one_attempt: bool) -> Row:
         """`one_attempt`: no two records are attempts at the same problem, so that they can be drawn anew one by one."""
         classes = {true for true, _ in self._pairs}
         pairs: Counter[tuple[str, str | None]] = Counter()
@@ -185,7 +184,7 @@ class LabelPairs:
 
 
 @lru_cache(8)
-def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> dict[str, Any]:
+def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
     """Precision, recall and F1 are three metrics of the same counts: the interval is drawn once."""
     numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)} | {
         None: NONE
@@ -235,7 +234,7 @@ class _Pooled(Counting):
 
 @_metric("accuracy", "Accuracy", "The share of the records that are right")
 class AccuracyMetric(_Pooled):
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> Row:
         return {"accuracy": self._safe_divide(self.correct, self.total)}
 
     def mean(self, group: Group) -> Values:
@@ -253,21 +252,21 @@ class PassAtKMetric(_Pooled):
 
     k: Count
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> Row:
         chances = {f"pass@{k}": 0.0 for k in range(1, self.k + 1)}
         for k in range(1, min(self.k, self.total) + 1):
             chances[f"pass@{k}"] = 1.0 - comb(self.total - self.correct, k) / comb(self.total, k)
         return chances
 
-    def value(self, payload: Mapping[str, Any]) -> float | None:
+    def value(self, payload: Config) -> float | None:
         return payload.get(f"pass@{self.k}")
 
-    def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
+    def older(self, payload: Row, total: int) -> Row:
         if total and not 0 < self.k <= total:
             raise ValueError(f"k = {self.k}, but there are {total} results")
         return {"pass@k": payload.get(f"pass@{self.k}", 0.0)}
 
-    def sound(self, group: Group) -> dict[str, Any]:
+    def sound(self, group: Group) -> Row:
         return {"pass@k": for_each_k("pass@", self.k, pass_at_k, group)}
 
 
@@ -281,18 +280,18 @@ class PassPowerKMetric(_Pooled):
 
     k: Count
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> Row:
         rate = self._safe_divide(self.correct, self.total)
         return {"success_rate": rate, **{f"pass^{k}": rate**k for k in range(1, self.k + 1)}}
 
-    def value(self, payload: Mapping[str, Any]) -> float | None:
+    def value(self, payload: Config) -> float | None:
         return payload.get(f"pass^{self.k}")
 
-    def older(self, payload: dict[str, Any], total: int) -> dict[str, Any]:
+    def older(self, payload: Row, total: int) -> Row:
         rate = payload["success_rate"]
         return {"success_rate": rate, "pass^k": rate**self.k if total else 0.0}
 
-    def sound(self, group: Group) -> dict[str, Any]:
+    def sound(self, group: Group) -> Row:
         return {"pass^k": for_each_k("pass^", self.k, pass_hat_k, group)}
 
 
@@ -330,12 +329,12 @@ class Labelled(Counting):
         self.counts.add(predicted if by_predicted else None, golden if by_golden else None, correct)
         self._pairs.add(predicted, golden, correct)
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> Row:
         name = self.about.name
         average, by_label = type(self).numbers(self.counts)
         return {f"average_{name}": average, f"{name}_per_class": by_label}
 
-    def sound(self, group: Group) -> dict[str, Any]:
+    def sound(self, group: Group) -> Row:
         one_attempt = len(group.item) == int(group.item[-1]) + 1
         return {"classification": self._pairs.report(self.keys[1], one_attempt)}
 
@@ -386,7 +385,7 @@ class StepEfficiencyMetric(Counting):
         self.retries.append(retry_number(result.metadata))
         self.verdicts.append(bool(result.correct))
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self) -> Row:
         steps, retries = np.array(self.steps, np.uint64), np.array(self.retries, np.float64)
         first = first_passes(steps, retries, np.array(self.verdicts, np.bool_))
         values = efficiency(first, self.penalty_per_retry)
@@ -402,11 +401,11 @@ class StepEfficiencyMetric(Counting):
     def mean(self, group: Group) -> Values:
         return step_efficiency(group, penalty=self.penalty_per_retry)
 
-    def sound(self, group: Group) -> dict[str, Any]:
+    def sound(self, group: Group) -> Row:
         return {"step_efficiency": quoted(self.mean(group), group)}
 
 
-def retry_number(metadata: dict[str, Any]) -> float:
+def retry_number(metadata: Row) -> float:
     """`retry_number`, else the number at the end of `retry_id`, else 0."""
     if "retry_number" in metadata:
         return float(metadata["retry_number"] or 0)
