@@ -12,7 +12,6 @@ from assay.cli._options import facet_values, force_option, row_options
 from assay.cli._output import format_option, show
 from assay.errors import StoreError, UserError
 
-
 _BOUNDS = ("min", "max", "max_drop")
 
 
