@@ -8,8 +8,7 @@ from collections.abc import Hashable, Sequence
 from typing import Literal, NamedTuple
 from unicodedata import category
 
-# of the table of two texts, some thousand of which are one step: about two seconds
-MOST_CELLS = 10**10
+MOST_CELLS = 10**10  # of the table of two texts, some thousand of which are one step
 _PARTS_A_STEP = 8_000
 _MARK = re.compile(r"(?<=\w)['’.,-](?=\w)|([^\w\s])")
 
@@ -42,38 +41,29 @@ def without_punctuation(text: str) -> str:
 
 
 def distance(first: Sequence[Hashable], second: Sequence[Hashable], parts: str = "letters") -> int:
-    """Levenshtein's: the least number of parts to insert, delete or replace to make one of the other. ValueError where
-    it would take too long."""
-    if first == second:
-        return 0
-    if len(first) > len(second):
-        first, second = second, first
-    start = _common(first, second)
-    first, second = first[start:], second[start:]
-    end = _common(first[::-1], second[::-1])
-    if end:
-        first, second = first[:-end], second[:-end]
-    if not first:
-        return len(second)
-    if len(second) * (len(first) + _PARTS_A_STEP) > MOST_CELLS:
-        sizes = f"texts of {len(first):,} and {len(second):,} {parts}"
-        raise ValueError(
-            f"{sizes} are too long to compare {parts.removesuffix('s')} by {parts.removesuffix('s')}"
-        )
-    places = places_of(first)
-    every = (1 << len(first)) - 1
-    last = 1 << (len(first) - 1)
-    rising, falling, edits = every, 0, len(first)
-    for part in second:
-        match = places.get(part, 0)
-        diagonal = (((match & rising) + rising) ^ rising) | match | falling
-        up = falling | ~(diagonal | rising) & every
-        down = rising & diagonal
-        edits += bool(up & last) - bool(down & last)
-        up = up << 1 | 1
-        rising = (down << 1 | ~(diagonal | up)) & every
-        falling = diagonal & up & every
-    return edits
+    """Return Levenshtein's distance: the least number of parts to insert, delete or replace to make
+    one of the other. ValueError where it would take too long.
+
+    rapidfuzz: on 10,000 pairs the same numbers as a distance in Python by bits of long integers, in
+    a fourteenth of its time for words and a fortieth for characters."""
+    from rapidfuzz.distance import Levenshtein  # start-up does without it
+
+    if _is_large(first, second):
+        start = _common(first, second)
+        first, second = first[start:], second[start:]
+        end = _common(first[::-1], second[::-1])
+        first, second = first[: len(first) - end], second[: len(second) - end]
+        if _is_large(first, second):
+            less, more = sorted((len(first), len(second)))
+            part = parts.removesuffix("s")
+            sizes = f"texts of {less:,} and {more:,} {parts}"
+            raise ValueError(f"{sizes} are too long to compare {part} by {part}")
+    return Levenshtein.distance(first, second)
+
+
+def _is_large(first: Sequence[Hashable], second: Sequence[Hashable]) -> bool:
+    less, more = sorted((len(first), len(second)))
+    return more * (less + _PARTS_A_STEP) > MOST_CELLS
 
 
 def places_of(parts: Sequence[Hashable]) -> dict[Hashable, int]:
