@@ -7,6 +7,7 @@ of Assay.
 import json
 import signal
 import sys
+import time
 from importlib import import_module
 from typing import Any
 
@@ -32,7 +33,8 @@ def main() -> None:
     params.warmup = False
     try:
         server = engine.Server(params)
-    except RuntimeError as error:  # llama.cpp has said why
+    except RuntimeError as error:
+        time.sleep(1)  # llama.cpp says why from a thread of its own, which ends with us
         sys.exit(str(error))
     print(json.dumps({"url": server.listening_address}), flush=True)
     signal.pause()
