@@ -5,29 +5,19 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from shutil import get_terminal_size
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from assay import api
+from assay.cli._options import all_of, flag, option
 
-F = TypeVar("F", bound=Callable[..., Any])
-FORMATS = ("table", "markdown", "latex", "csv", "html")
-
-
-def json_option(function: F) -> F:
-    """--json, of every command; `assay schema COMMAND` describes it."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")(
-        function
-    )
-
-
-def format_option(function: F) -> F:
-    """--format and --json, of every command that shows a table."""
-    form = click.option(
-        "--format", "form", type=click.Choice(FORMATS), default="table", help="Of what is shown."
-    )
-    return form(json_option(function))
+FORMATS = click.Choice(("table", "markdown", "latex", "csv", "html"))
+# of every command; `assay schema COMMAND` describes what is printed
+json_option = flag("--json", "as_json", "JSON with everything, unrounded.")
+format_option = all_of(  # of every command that shows a table
+    json_option, option("--format", "form", "Of what is shown.", type=FORMATS, default="table")
+)
 
 
 def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any) -> None:
@@ -40,7 +30,7 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
 
 
 def shown(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--format and --json, of a command whose result is shown."""
+    """Show the result of a command, which gets --format and --json."""
 
     @wraps(function)
     def command(*, form: str, as_json: bool, **options: Any) -> None:

@@ -8,7 +8,7 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import completing, include_path_option
+from assay.cli._options import completing, flag, include_path_option
 from assay.cli._output import format_option, print_json, show
 from assay.errors import UserError
 
@@ -24,9 +24,7 @@ def _providers(ctx: click.Context) -> Iterator[str]:
 @click.argument("kind", default="", shell_complete=complete_kind)
 @click.argument("name", default="", shell_complete=completing(_providers))
 @include_path_option
-@click.option(
-    "--unsupported", is_flag=True, help="Only benchmarks that cannot run here, with the reason."
-)
+@flag("--unsupported", "Only benchmarks that cannot run here, with the reason.")
 @format_option
 def command(
     kind: str, name: str, include_path: str | None, unsupported: bool, form: str, as_json: bool

