@@ -12,8 +12,9 @@ import msgspec
 
 from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, checked
 from assay.analysis.compare.matching import match_items
-from assay.analysis.compare.paired import Side, check_label, common_labels, find_sides
+from assay.analysis.compare.paired import Side, common_labels, find_sides
 from assay.errors import UserError
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.student import holm
 
@@ -58,7 +59,7 @@ def across(
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = common_labels(sides)
     for label in labels:
-        check_label(label, shared, "not every side has the label", "--label")
+        check_name(label, shared, "not every side has the label", "--label")
     comparing = Comparing(sides, chosen, every_pair=bool(values) or not facet)
     comparisons = _comparisons(comparing, list(labels) or shared, notes)
     if not comparisons:

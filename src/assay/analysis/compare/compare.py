@@ -286,14 +286,12 @@ def _with_value(measure: Measured) -> Measured:
     side = measure.side
     name = measure.bound.name
     if row["value"] is None:
-        failed = ", ".join(
-            f"{row[f'{outcome}_count']} {outcome}" for outcome in ("errored", "unparsed", "refused")
-        )
-        fix = f"its rows: {row['scored_count']} scored, {failed}"
+        outcomes = "scored", "errored", "unparsed", "refused"
+        counts = ", ".join(f"{row[f'{outcome}_count']} {outcome}" for outcome in outcomes)
         raise UserError(
             f"{name} of {side.name!r} cannot be computed: {measure.no_value or 'there is no value'}",
             where=str(side.source.path),
-            fix=fix,
+            fix=f"its rows: {counts}",
         )
     if measure.values is None:
         fix = "use mean, pass_rate or pass@k"
@@ -308,9 +306,7 @@ def _pairs(
 ) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
     matches = [matched(later, earlier) for earlier, later in both]
-    count = options.flips
-    if count is None:
-        count = 5 * (len(both) == 1)
+    count = 5 * (len(both) == 1) if options.flips is None else options.flips
     pairs: list[Pair] = []
     for (earlier, later), match in zip(both, matches, strict=True):
         pair = _pair(match, options, len(both))
@@ -373,12 +369,10 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
         if pair.partial and not options.partial:
             pair.verdict = "incomplete"
             continue
-        beside = partial(_significance_beside, match.differences)
+        differs = partial(_significance_beside, match.differences), left
+        alike = partial(equivalent, margin=margin), alike_left
         for word in words(pair, alpha, lower=match.candidate.lower_is_better):
-            if word == "equivalent":
-                pair.reason = _undone(match, partial(equivalent, margin=margin), alike_left)
-            else:
-                pair.reason = _undone(match, beside, left)
+            pair.reason = _undone(match, *(alike if word == "equivalent" else differs))
             if not pair.reason:
                 pair.verdict = word
                 break

@@ -5,12 +5,13 @@ the strict one, which errs as rarely as it says on each side. With `point` the p
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.analysis.compare.gate_calibration import (
     BoundEvidence,
@@ -41,7 +42,7 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.records import MetricRow
-from assay.registry import nearest
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.paired import Differences, strict_interval
 from assay.store.table.facets import text_of
@@ -88,8 +89,10 @@ def gate(
     unless `allow_weak` lets it decide. `cluster_by` is what items share that belong together, by default that of the
     config or of the experiment's own metrics."""
     loaded = _config(path, config)
-    chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
-    chosen = _completed(chosen, str(baseline), max_error_rate)
+    own = loaded.gates if loaded else ()
+    if bounds:
+        own = [_of_bounds(bounds)]
+    chosen = _completed(gates or own, str(baseline), max_error_rate)
     used = checked_level(level or (loaded.ci_level if loaded else 0.95))
     manner = Manner(
         level=used,
@@ -124,7 +127,7 @@ def _checks(
             side = read_side(find_source(path, "evaluation"), gate.facets)
             bound = _metric(gate, loaded)
             shared = manner.cluster_by or bound.cluster_by or shared_cluster_by([side.source])
-            bound = msgspec.structs.replace(bound, cluster_by=shared)
+            bound = replace(bound, cluster_by=shared)
             gates.append(_Gate(side, gate, bound, manner))
     return checks + _holm(gates, manner)
 
@@ -174,15 +177,14 @@ def _completed(
         of_drop = baseline if gate.max_drop is not None else ""
         rate = gate.max_error_rate if max_error_rate is None else max_error_rate
         changes = {"baseline": gate.baseline or of_drop, "max_error_rate": rate}
-        completed.append(msgspec.structs.replace(gate, **changes))
+        completed.append(replace(gate, **changes))
     return completed
 
 
 def _of_bounds(bounds: Mapping[str, Any]) -> GateConfig:
     keys = GateConfig.__struct_fields__
     for name in bounds:
-        if name not in keys:
-            raise UserError(f"a gate has no {name!r}", fix=nearest(name, keys))
+        check_name(name, keys, "a gate has no")
     try:
         return msgspec.convert(bounds, GateConfig)
     except msgspec.ValidationError as error:
@@ -208,7 +210,7 @@ class _Gate:
         self.side = side
         self.gate = gate
         self.manner = manner
-        self.bound = msgspec.structs.replace(bound, facets=[], interval="strict")
+        self.bound = replace(bound, facets=[], interval="strict")
         self.partial = side.partial
         if gate.max_drop is not None and not gate.baseline:
             raise UserError(
@@ -216,19 +218,16 @@ class _Gate:
                 fix="add `baseline:` to the gate, or --baseline PATH",
             )
 
-    def checks(self, level: float) -> list[Check]:
-        """Return the checks with intervals of this level."""
-        self.bound = msgspec.structs.replace(self.bound, level=level)
-        bounds: list[tuple[Kind, float | None]] = [("min", self.gate.min), ("max", self.gate.max)]
-        checks = [
-            self._check(kind, bound, self._bounded(1 if kind == "min" else -1, bound))
-            for kind, bound in bounds
-            if bound is not None
-        ]
-        drop = self.gate.max_drop
-        if drop is not None:
-            checks.append(self._check("max_drop", drop, self._dropped(drop)))
-        return checks
+    def checks(self, level: float) -> Iterator[Check]:
+        """Yield the checks with intervals of this level."""
+        self.bound = replace(self.bound, level=level)
+        gate = self.gate
+        if gate.min is not None:
+            yield self._check("min", gate.min, self._bounded(1, gate.min))
+        if gate.max is not None:
+            yield self._check("max", gate.max, self._bounded(-1, gate.max))
+        if gate.max_drop is not None:
+            yield self._check("max_drop", gate.max_drop, self._dropped(gate.max_drop))
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
@@ -248,7 +247,7 @@ class _Gate:
             far as its value does."""
             if row["used_sample_count"] == row["total_sample_count"]:
                 return ""
-            bound = msgspec.structs.replace(self.bound, policy=_ALL_WRONG)
+            bound = replace(self.bound, policy=_ALL_WRONG)
             wrong = measured(bound, self.side, label, scorer).row
             count = wrong["used_sample_count"] - row["used_sample_count"]
             right = row["value_if_missing_right"]
@@ -280,9 +279,8 @@ class _Gate:
     def _dropped(self, allowed: float) -> BoundEvidence:
         other = self._baseline
         if other.partial:
-            self.partial = "; ".join(
-                filter(None, [self.side.partial, f"baseline: {other.partial}"])
-            )
+            texts = self.side.partial, f"baseline: {other.partial}"
+            self.partial = "; ".join(filter(None, texts))
         label, scorer = self._label(self.side, other)
         candidate, baseline = (
             measured(self.bound, side, label, scorer) for side in (self.side, other)
@@ -293,18 +291,16 @@ class _Gate:
             sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
             offset=allowed,
         )
-        if candidate.values is None or baseline.values is None:
-            lacking = candidate if candidate.values is None else baseline
-            no_mean = f"{self.bound.name} is not a mean over items"
-            base.why = errors or lacking.no_value or no_mean
-            return base
+        no_mean = f"{self.bound.name} is not a mean over items"
+        for lacking in (candidate, baseline):
+            if lacking.values is None:
+                base.why = errors or lacking.no_value or no_mean
+                return base
         match = matched(candidate, baseline)
 
         def evidence(differences: Differences) -> BoundEvidence:
             ends = strict_interval(differences, self.bound.level)
-            return msgspec.structs.replace(
-                base, value=differences.mean, ends=ends, items=differences.n
-            )
+            return replace(base, value=differences.mean, ends=ends, items=differences.n)
 
         found = evidence(match.differences)
         found.method = match.differences.weakness
@@ -332,7 +328,8 @@ class _Gate:
         return (outcome, f"{partial}; {why}") if self.manner.partial else ("incomplete", partial)
 
     def _check(self, kind: Kind, threshold: float, evidence: BoundEvidence) -> Check:
-        facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
+        own = self.gate.facets
+        facets = "".join(f", {name} = {text_of(value)}" for name, value in own.items())
         outcome, why = self._outcome(evidence)
         row, (low, high) = evidence.row, evidence.ends
         used = low if (outcome == "failed") == (evidence.sign < 0) else high
@@ -351,7 +348,7 @@ class _Gate:
             samples=row["total_sample_count"],
             counts=failure_counts(row),
             label=row["label"],
-            facets=dict(self.gate.facets),
+            facets=dict(own),
             baseline=self.gate.baseline if kind == "max_drop" else "",
             lower_is_better=kind == "max_drop" and evidence.sign < 0,
             partial=self.partial,

@@ -3,18 +3,20 @@ where ids do not tell, labels as the caller pairs them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from assay.analysis.compare.paired import Hashes, Side, check_label, sources_of
+from assay.analysis.compare.paired import Hashes, Side, sources_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.records import Item
+from assay.registry import check_name
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
+from assay.store.table.facets import text_of
 from assay.text.template import question, variables
 
 _FIELDS = ("question", "input", "prompt", "problem", "query")
@@ -60,22 +62,13 @@ def _texts(source: Source) -> dict[int, int]:
 
 
 def _asked(item: Item) -> str:
-    data = (
-        cast("Mapping[str, Any]", item.data)
-        if isinstance(item.data, dict)
-        else {"input": item.data}
-    )
+    data: dict[str, Any] = item.data if isinstance(item.data, dict) else {"input": item.data}
     value = next((data[field] for field in _FIELDS if data.get(field)), None)
-    if isinstance(value, list):  # a chat: what the user said last
-        said = [
-            each["content"]
-            for each in cast("list[Any]", value)
-            if isinstance(each, dict) and "content" in each
-        ]
-        value = said[-1] if said else value
-    if value is None:
-        return question(variables(item))
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    chat: list[Any] = value if isinstance(value, list) else []
+    for each in chat:  # what the user said last
+        if isinstance(each, dict) and "content" in each:
+            value = each["content"]
+    return question(variables(item)) if value is None else text_of(value)
 
 
 def _agree(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
@@ -101,11 +94,9 @@ def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
 
 def _with_columns(side: Side, **changes: Any) -> Side:
     whole = side.whole
-    columns = msgspec.structs.replace(whole.columns, **changes)
-    changed = msgspec.structs.replace(
-        whole, columns=columns, as_read=whole.as_read or whole.columns, facts={}
-    )
-    return msgspec.structs.replace(side, whole=changed)
+    columns = replace(whole.columns, **changes)
+    changed = replace(whole, columns=columns, as_read=whole.as_read or whole.columns, facts={})
+    return replace(side, whole=changed)
 
 
 def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:
@@ -118,16 +109,15 @@ def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, l
     if len(names) != len(sides):
         fix = f"there are {len(sides)} sides: name a label for each, in their order"
         raise UserError(f"{wanted!r} pairs {len(names)} labels", where="--label", fix=fix)
-    renamed = [
-        _relabelled(side, name, "=".join(names)) for side, name in zip(sides, names, strict=True)
-    ]
-    told = ", ".join(f"{name} of {side.name}" for side, name in zip(sides, names, strict=True))
-    return renamed, "=".join(names), [f"the labels differ, and so may what they mean: {told}"]
+    own = [*zip(sides, names, strict=True)]
+    renamed = [_relabelled(side, name, wanted) for side, name in own]
+    told = ", ".join(f"{name} of {side.name}" for side, name in own)
+    return renamed, wanted, [f"the labels differ, and so may what they mean: {told}"]
 
 
 def _relabelled(side: Side, old: str, new: str) -> Side:
     if old not in side.labels(verdicts=False):
-        check_label(old, side.labels(), f"{side.name!r} has no label", "--label")
+        check_name(old, side.labels(), f"{side.name!r} has no label", "--label")
     combinations = [
         row._replace(label=new) if row.label == old else row for row in side.columns.combinations
     ]

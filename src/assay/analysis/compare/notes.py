@@ -2,7 +2,7 @@
 value changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from operator import methodcaller
 from typing import Any
 
@@ -102,7 +102,7 @@ def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
         yield "the standings are over the items that all sides share, if there are any"
 
 
-class Flip(msgspec.Struct, kw_only=True):
+class Flip(msgspec.Struct):
     """An item; a side's answer is one of its samples that shows the change, None where no response is stored."""
 
     item_id: str
@@ -119,21 +119,15 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     size = np.abs(match.changes[changed])
     largest = changed[np.lexsort((match.items[changed], gained, -size))[:count]]
     rose = match.changes[largest] > 0
-    sides: list[list[Any]] = []
+    names: list[str] = []
+    values: list[list[float]] = []
+    answers: list[list[str | None]] = []
     for measure, highest in ((match.candidate, rose), (match.baseline, ~rose)):
         rows = telling_rows(measure, match.items[largest], highest)
         names = [str(row["item_id"]) for row in rows]
-        sides += [names, measure.own[largest].tolist(), _answers(measure.side, rows)]
-    return [
-        Flip(
-            item_id=item,
-            candidate=value,
-            baseline=before,
-            candidate_answer=answer,
-            baseline_answer=earlier,
-        )
-        for item, value, answer, _, before, earlier in zip(*sides, strict=True)
-    ]
+        values.append(measure.own[largest].tolist())
+        answers.append(_answers(measure.side, rows))
+    return list(starmap(Flip, zip(names, *values, *answers, strict=True)))
 
 
 def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.analysis.compare.compare import CompareOptions, Pair, checked, compare_sides
 from assay.analysis.compare.matching import match_items, match_labels
@@ -135,7 +136,7 @@ def _scores(result: Diff, sources: tuple[Source, Source], chosen: CompareOptions
         result.labels_only_b = sorted(set(second) - set(first))
     notes = dict.fromkeys([*by_text, *by_label])
     for name in [label] if label else sorted(shared):
-        result.labels.append(_label(sides, msgspec.structs.replace(chosen, label=name), notes))
+        result.labels.append(_label(sides, replace(chosen, label=name), notes))
     result.notes += notes
 
 
@@ -159,7 +160,7 @@ def _label(sides: Sequence[Side], chosen: CompareOptions, notes: dict[str, None]
         gained=pair.gained,
         lost=pair.lost,
         flips=[_flipped(flip) for flip in pair.flips],
-        pair=msgspec.structs.replace(pair, flips=[]),
+        pair=replace(pair, flips=[]),
     )
 
 

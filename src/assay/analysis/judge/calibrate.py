@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import check_label, checked_level
+from assay.analysis.compare.paired import checked_level
 from assay.analysis.judge.accuracy import (
     KINDS,
     Corrected,
@@ -40,6 +40,7 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError, shown
 from assay.records import Item
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
@@ -190,7 +191,7 @@ def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Ju
         fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
         raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
     if label:
-        check_label(label, judged, "no judge gave the label", str(source.path))
+        check_name(label, judged, "no judge gave the label", str(source.path))
     chosen = [judged[label]] if label else list(judged.values())
     for one in chosen:
         if len(one.ids) > 1:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import check_label, only_label, planned_scorers, rows_of
+from assay.analysis.compare.paired import only_label, planned_scorers, rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import ResponseOutcome
+from assay.registry import check_name
 from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
@@ -88,7 +89,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
     """The answers with a label; without one, the only label of a judge, or else the only one there is."""
     scorers, choice = labels_of(source)
     if label:
-        check_label(label, scorers, "no row has the label", str(source.path))
+        check_name(label, scorers, "no row has the label", str(source.path))
     label = label or only_label(choice)
     scorer = scorers[label]
     unanswered = _unanswered(source)

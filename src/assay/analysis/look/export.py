@@ -22,7 +22,7 @@ from assay.engine.run.evidence import NOUNS
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote
 from assay.records import Evaluation, Kind, Response
-from assay.registry import check_params, nearest, writer
+from assay.registry import check_name, check_params, writer
 from assay.store.files import write_file
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
@@ -83,8 +83,7 @@ KNOWN: dict[str, dict[str, str]] = {
 
 def check_table(name: str, *more: str) -> str:
     """The name of a stored table, or one of `more`."""
-    if name not in (*TABLES, *more):
-        raise UserError(f"there is no table {name!r}", fix=nearest(name, (*TABLES, *more)))
+    check_name(name, (*TABLES, *more), "there is no table")
     return name
 
 

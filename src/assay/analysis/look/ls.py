@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from assay import reading
 from assay.engine.calls.failures import Failures, told_once
@@ -84,7 +85,7 @@ def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
     are none, and `foreign` ones are wanted, those are listed that other programs left there."""
     if is_remote(root):
         return [
-            msgspec.structs.replace(entry, folder=shown(entry.folder))
+            replace(entry, folder=shown(entry.folder))
             for entry in ls(_copy(str(root)), foreign=foreign)
         ]
     if not os.path.isdir(root):
@@ -103,9 +104,7 @@ def _imported(folder: str) -> list[Listed]:
     from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
 
     copies = imported_copies(Path(folder))
-    return [
-        msgspec.structs.replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies
-    ]
+    return [replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies]
 
 
 def _copy(address: str) -> Path:

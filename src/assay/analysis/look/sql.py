@@ -14,7 +14,7 @@ from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
 from assay.reading import Paths, each_of
-from assay.registry import nearest
+from assay.registry import check_name, nearest
 from assay.store.table.decode import decode_row
 
 if TYPE_CHECKING:
@@ -273,10 +273,7 @@ LIBRARIES = ("pandas", "polars")
 
 def frame(path: str | Path, table: str = "evaluations", *, library: Library = "pandas") -> Any:
     """The table as a `pandas.DataFrame` or a `polars.DataFrame`; nested values are JSON text."""
-    if library not in LIBRARIES:
-        raise UserError(
-            f"there is no library {library!r} for frames", fix=nearest(library, LIBRARIES)
-        )
+    check_name(library, LIBRARIES, "for frames there is no library")
     tables = Tables(find_source(path))
     tables.log(check_table(table))
     with connect([tables]) as connection:

@@ -15,7 +15,7 @@ from assay.analysis.compare.paired import checked_level, left_out, rows_of, shar
 from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_matches
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
-from assay.registry import nearest
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.elo import START, elo
 from assay.stats.matches import Counted, Matches, bounded, counted, pieces, rungs
@@ -168,10 +168,7 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
 
 
 def _check(options: RankOptions) -> None:
-    if options.method not in METHODS:
-        raise UserError(
-            f"there is no method {options.method!r}", fix=nearest(options.method, METHODS)
-        )
+    check_name(options.method, METHODS, "there is no method")
     checked_level(options.level)
     if options.rounds < 100:
         raise UserError(
