@@ -107,7 +107,7 @@ _HOMES = {
     "engine.aggregate.measure": "bind_metric",
     "engine.calls.progress": "Progress=new_progress",
     "engine.cluster.engines.scripts": "script=worker_script",
-    "engine.cluster.place": "evaluation",
+    "engine.cluster.place": "evaluation shard_of",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
@@ -186,18 +186,14 @@ def experiment(
         samples=samples,
         name=name,
     )
-    if source is None:
-        source = {"name": "notebook"}
-    elif isinstance(source, Config) and arguments:
-        raise UserError(
-            f"a Config is finished: {min(arguments)!r} cannot be added",
-            fix="pass its path or its dict",
-        )
-    if isinstance(source, Config):
-        return run_of(source, options)
-    chosen = options.get("models") or ()
-    config = load(source, overrides=overrides or {}, arguments=arguments, models=chosen)
-    return run_of(config, options)
+    if isinstance(source, Config) and arguments:
+        what = f"a Config is finished: {min(arguments)!r} cannot be added"
+        raise UserError(what, fix="pass its path or its dict")
+    if not isinstance(source, Config):
+        named = {"name": "notebook"} if source is None else source
+        chosen = options.get("models") or ()
+        source = load(named, overrides=overrides or {}, arguments=arguments, models=chosen)
+    return run_of(source, options)
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
@@ -255,25 +251,16 @@ def evaluate(
     *,
     scorers: Any = None,
     metrics: Any = None,
-    output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    retry_errors: bool = False,
-    budget: int | None = None,
-    **where: Any,
+    **options: Any,
 ) -> "Result":
-    """Score responses, then measure; `budget`: how many matches are played; `workers`, `shard`, `on`: by whom."""
+    """Score responses, then measure. Options: `output_dir`; `retry_errors`; `budget`, how many matches are played;
+    `workers`, `shard` and `on`, by whom."""
     from assay.engine.cluster.place import evaluation
     from assay.threads import run_blocking
 
-    step = evaluation(
-        paths,
-        config,
-        output_dir=output_dir,
-        overrides=_with_objects(overrides, evaluation_methods=scorers, metrics=metrics),
-        retry_errors=retry_errors,
-        budget=budget,
-        **where,
-    )
+    changes = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
+    step = evaluation(paths, config, overrides=changes, **options)
     return run_blocking(lambda: finish(step))
 
 
@@ -284,28 +271,19 @@ def aggregate(
     metrics: Any = None,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    retry_errors: bool = False,
-    workers: int = 1,
     on: str | None = None,
+    **options: Any,
 ) -> "Result":
-    """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
+    """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's. Options are
+    `retry_errors` and `workers`."""
     from assay.engine.cluster.place import aggregation
     from assay.threads import run_blocking
 
-    step = aggregation(
-        paths,
-        config,
-        on,
-        output_dir=output_dir,
-        overrides=_with_objects(overrides, metrics=metrics),
-        retry_errors=retry_errors,
-        workers=workers,
-    )
+    options["overrides"] = _with_objects(overrides, metrics=metrics)
+    step = aggregation(paths, config, on, output_dir=output_dir, **options)
     return run_blocking(lambda: finish(step))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
-    return {
-        **{key: value for key, value in arguments.items() if value is not None},
-        **(overrides or {}),
-    }
+    given = {key: value for key, value in arguments.items() if value is not None}
+    return {**given, **(overrides or {})}

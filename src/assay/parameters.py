@@ -82,9 +82,7 @@ def check_params(
         elif open_ended:
             checked[key] = value
         else:
-            raise UserError(
-                f"{name} has no parameter {key!r}", where=where, fix=nearest(key, settable)
-            )
+            check_name(key, settable, f"{name} has no parameter", where)
     missing = [key for key, p in settable.items() if p.default is p.empty and key not in checked]
     if missing:
         raise UserError(

@@ -123,21 +123,7 @@ existing_rows_options = all_of(  # of `evaluate` and `aggregate`
 
 
 def _shard(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, int] | None:
-    """`3/16` as (3, 16)."""
-    if text is None:
-        return None
-    number, slash, count = text.partition("/")
-    if not slash or not number.isdecimal() or not count.isdecimal():
-        raise UserError(
-            f"--shard takes I/N, got {text!r}",
-            fix="--shard 3/16 for the third of sixteen processes",
-        )
-    if not 1 <= int(number) <= int(count):
-        raise UserError(
-            f"there is no shard {number} of {count}",
-            fix=f"they are called 1/{count} to {count}/{count}",
-        )
-    return int(number), int(count)
+    return None if text is None else api.shard_of(text)
 
 
 shard_option = option(
