@@ -9,8 +9,9 @@ from assay.analysis.diff.made_of import ChangedItem, ChangedValue
 from assay.analysis.diff.text import text_diff
 from assay.reports.compare import p_text, verdict_cell
 from assay.reports.sheet import (
-    Cell,
     Line,
+    Parts,
+    Row,
     Sheet,
     Style,
     Table,
@@ -28,18 +29,17 @@ from assay.reports.sheet import (
 _MOST_CHANGES = 20
 _SHORT = 60  # of two values on one line
 _SIDES: dict[str, Style] = {"A": "open", "B": "alike"}
-Parts = Iterator[Line | Table]
 
 
 def view(diff: Diff) -> Sheet:
     sides = [Line(f"{name}  {path}", wraps=False) for name, path in (("A", diff.a), ("B", diff.b))]
     title = "assay diff"
     if diff.same:
-        return Sheet(parts=[*sides, Line("no difference", "good")], notes=diff.notes, title=title)
+        return Sheet([*sides, Line("no difference", "good")], diff.notes, title=title)
     parts = [*sides, *_settings(diff), *_data(diff), *_served(diff), *_scores(diff), *_use(diff)]
     texts = zip("AB", diff.partial, strict=True)
     partial = [Line(f"{name} is partial: {text}", "open") for name, text in texts if text]
-    return Sheet(parts=[*parts, *partial], notes=diff.notes, title=title)
+    return Sheet([*parts, *partial], diff.notes, title=title)
 
 
 def _head(text: str) -> Parts:
@@ -177,7 +177,7 @@ def _scores(diff: Diff) -> Parts:
         yield from _flips(label, seen)
 
 
-def _score(label: LabelDiff) -> list[str | Cell]:
+def _score(label: LabelDiff) -> Row:
     pair = label.pair
     assert pair is not None
     return [

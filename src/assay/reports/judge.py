@@ -1,13 +1,13 @@
 """Calibrations: how often a judge is right, what sways it, and what that does to rates."""
 
-from collections.abc import Iterator
-
 from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibrated, Calibration
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Parts,
+    Row,
     Sheet,
     Table,
     columns_of,
@@ -24,10 +24,10 @@ _FIELDS = ["value", "low", "high", "n", "method"]
 
 
 def view(calibrated: Calibrated) -> Sheet:
-    return Sheet(parts=[*_parts(calibrated)])
+    return Sheet([*_parts(calibrated)])
 
 
-def _parts(calibrated: Calibrated) -> Iterator[Line | Table]:
+def _parts(calibrated: Calibrated) -> Parts:
     for calibration in calibrated.calibrations:
         yield Line(_heading(calibration), "head")
         yield Line(_labelled(calibration), "quiet")
@@ -87,13 +87,13 @@ def measures(calibration: Calibration) -> Table:
         for name, estimate in estimates
     ]
     return Table(
-        columns=columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
-        rows=[row for row in rows if row[1] != "–"],
+        columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
+        [row for row in rows if row[1] != "–"],
         data=(_EXACT, exact),
     )
 
 
-def _measure(name: str, estimate: Estimate) -> list[str | Cell]:
+def _measure(name: str, estimate: Estimate) -> Row:
     ends = (estimate.low, estimate.high)
     sign = "+" if name in _SIGNED else ""
     shown = figures(estimate.value, *ends, estimate.method, sign, " … ")
@@ -104,8 +104,8 @@ def _confusion(calibration: Calibration) -> Table:
     table, said = calibration.counted, words(calibration)
     counts = ((table.tp, table.fn), (table.fp, table.tn))
     return Table(
-        columns=[Column("", text=True), *(Column(f"judge: {word}") for word in said)],
-        rows=[
+        [Column("", text=True), *(Column(f"judge: {word}") for word in said)],
+        [
             [f"people: {word}", *(f"{n:,.0f}" for n in row)]
             for word, row in zip(said, counts, strict=True)
         ],
@@ -120,8 +120,8 @@ def words(calibration: Calibration) -> tuple[str, str]:
 def _corrected(calibration: Calibration) -> Table:
     who = "pair" if calibration.match else "model"
     return Table(
-        columns=columns_of(f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"),
-        rows=[
+        columns_of(f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"),
+        [
             [
                 model,
                 f"{rates.raw.n:,}",

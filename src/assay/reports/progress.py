@@ -12,7 +12,7 @@ import msgspec
 
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, columns_of, cost_text
+from assay.reports.sheet import Cell, Column, Line, Row, Sheet, Table, columns_of, cost_text
 from assay.text.plain import plain, plain_json
 
 STOPPING = "stopping: no new call begins; those under way have 10 s, or none if asked again"
@@ -95,7 +95,7 @@ class Live(_Display):
         columns = columns_of(
             "<step", name, "<done", "rate", "left", "errors", "retries", "tokens", "cost"
         )
-        rows: list[list[str | Cell]] = []
+        rows: list[Row] = []
         for (step, _), lane in self.progress.lanes.items():
             errors = Cell(str(lane.errors), "open" if lane.errors else "")
             speed = (_rate(lane), _left(lane))

@@ -28,6 +28,9 @@ class Cell(NamedTuple):
     weak: str = ""
 
 
+Row = Sequence[str | Cell]
+
+
 class Column(NamedTuple):
     """Texts stand on the left and may go over several lines; numbers stand on the right and, unless they `fold`,
     never do. A `spare` column is left out, and named, where there is no room for it."""
@@ -55,7 +58,7 @@ class Table(NamedTuple):
     has instead of the rows."""
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Row]
     title: str = ""
     instead: "Sequence[Table]" = ()
     narrower: "Sequence[Table]" = ()
@@ -70,10 +73,14 @@ class Table(NamedTuple):
         return weak_text(getattr(cell, "weak", "") for row in self.rows for cell in row)
 
 
+Part = Line | Table
+Parts = Iterator[Part]
+
+
 class Sheet(NamedTuple):
     """What there is to see of a result, from top to bottom. `title` is for documents: a terminal shows the command."""
 
-    parts: Sequence[Line | Table]
+    parts: Sequence[Part]
     notes: Sequence[str] = ()
     title: str = ""
 
@@ -100,7 +107,7 @@ class Sheet(NamedTuple):
     def noted(self) -> Iterator[Line]:
         return (Line(f"note: {note}", "open") for note in self.notes)
 
-    def body(self) -> Iterator[Line | Table]:
+    def body(self) -> Parts:
         """Yield parts and notes, and below its table why an interval is weak, once."""
         told = {""}
         for part in self.parts:
@@ -240,9 +247,9 @@ def json_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def apart(groups: Iterable[Iterable[Line | Table]]) -> list[Line | Table]:
+def apart(groups: Iterable[Iterable[Part]]) -> list[Part]:
     """Return the parts of all groups, an empty line between them."""
-    parts: list[Line | Table] = []
+    parts: list[Part] = []
     for group in groups:
         parts += [*([Line("")] if parts else []), *group]
     return parts
@@ -304,12 +311,16 @@ def columns_of(*names: str | Column) -> list[Column]:
     ]
 
 
+def facts_table(columns: Sequence[str], rows: Sequence[Row], **options: Any) -> Table:
+    """Return a table without a frame and headings: names with what they are."""
+    return Table(columns_of(*columns), rows, compact=True, heads=False, **options)
+
+
 def listing(entries: Mapping[str, str] | Sequence[str]) -> Sheet:
-    """Names with what they are, or lines."""
+    """Return names with what they are, or lines."""
     if not isinstance(entries, Mapping):
         return Sheet([Line(entry) for entry in entries])
-    rows = [list(entry) for entry in entries.items()]
-    return Sheet([Table(columns_of("<name", "<about"), rows, compact=True, heads=False)])
+    return Sheet([facts_table(["<name", "<about"], [*map(list, entries.items())])])
 
 
 def fields_of(

@@ -16,6 +16,7 @@ from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Row,
     Sheet,
     Style,
     Table,
@@ -174,7 +175,7 @@ def _attempts(table: Table, spare: int) -> Iterator[tuple[Sequence[_Fold], int, 
         yield from ((folds, *each) for each in product(range(spare + 1), range(most + 1)))
 
 
-def _heading(heads: Sequence[str], cells: Sequence[str | Cell]) -> str:
+def _heading(heads: Sequence[str], cells: Row) -> str:
     named = zip(heads, map(text_of, cells), strict=False)
     return ", ".join(f"{head}: {one_line(text)}" for head, text in named)
 

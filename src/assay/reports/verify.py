@@ -8,11 +8,15 @@ from assay.engine.experiment.locks.lock import Locked
 from assay.reports.sheet import (
     Cell,
     Line,
+    Part,
+    Parts,
+    Row,
     Sheet,
     Table,
     apart,
     columns_of,
     count,
+    facts_table,
     fields_of,
     shortened,
 )
@@ -33,7 +37,7 @@ def view(found: Verified | Sequence[Verified]) -> Sheet:
     return Sheet(apart(groups), title="Verified")
 
 
-def _folder(found: Verified) -> Iterator[Line | Table]:
+def _folder(found: Verified) -> Parts:
     yield Line(found.folder, "head", wraps=False)
     columns = columns_of("<part", "<name", "verified", "differ", "cannot be verified")
     names = ["part", "name", "verified", "differ", "unverified"]
@@ -46,25 +50,19 @@ def _folder(found: Verified) -> Iterator[Line | Table]:
     )
     yield from _more(len(faults) - _MOST, "fault")
     for entry in found.differences[:_MOST]:
+        place = f"{entry.where}, {entry.name}, {entry.place}: {entry.field}"
         values = f"stored {_short(entry.stored)}, computed {_short(entry.computed)}"
-        yield Line(
-            f"differs: {entry.where}, {entry.name}, {entry.place}: {entry.field} {values}",
-            "bad",
-            hang=2,
-        )
+        yield Line(f"differs: {place} {values}", "bad", hang=2)
     yield from _more(len(found.differences) - _MOST, "difference")
     for checked in found.checked:
         for reason, number in checked.reasons.items():
-            yield Line(
-                f"cannot be verified: {checked.name} ({number:,}): {shortened(reason, 300)}",
-                "open",
-                hang=2,
-            )
+            rows = f"{checked.name} ({number:,})"
+            yield Line(f"cannot be verified: {rows}: {shortened(reason, 300)}", "open", hang=2)
     yield from (Line(f"note: {note}", "open", hang=2) for note in found.notes)
     yield Line("verified" if found.ok else "not as it should be", "good" if found.ok else "bad")
 
 
-def _row(checked: Tally) -> list[str | Cell]:
+def _row(checked: Tally) -> Row:
     differ = Cell(f"{checked.differ:,}", "bad" if checked.differ else "")
     unverified = Cell(f"{checked.unverified:,}", "open" if checked.unverified else "")
     return [checked.part, shortened(checked.name, 40), f"{checked.verified:,}", differ, unverified]
@@ -93,18 +91,13 @@ def locked(found: Locked) -> Sheet:
         ),
         ["packages", f"{len(values['packages']):,}", f"assay {values['packages']['assay']}"],
     ]
-    parts: list[Line | Table] = [
+    parts: list[Part] = [
         Line(f"{found.file}: {found.state}", "head", wraps=False),
-        Table(columns_of("<what", "number", "<which"), rows, compact=True, heads=False, depth=1),
+        facts_table(["<what", "number", "<which"], rows, depth=1),
     ]
     if unknown:
-        names = ", ".join(unknown)
-        parts.append(
-            Line(
-                f"what servers report is unknown of {names}: the first locked run fills it in",
-                "open",
-            )
-        )
+        of = f"what servers report is unknown of {', '.join(unknown)}"
+        parts.append(Line(f"{of}: the first locked run fills it in", "open"))
     return Sheet(parts, title=f"Lock of {values['name']}")
 
 

@@ -6,6 +6,7 @@ Answers that were more likely to be chosen for labelling count less (`Answer.wei
 
 from collections.abc import Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ import numpy as np
 
 from assay.analysis.judge.judged import Answer, Judged
 from assay.interfaces import FloatArray, IntArray, Mask, Resampled
+from assay.records import values_by_key
 from assay.stats.correction import (
     Confusion,
     from_labels,
@@ -170,11 +172,9 @@ class Corrected(msgspec.Struct, kw_only=True):
 
 def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corrected]:
     """By model; in a match by pair, as the rate at which the first player wins."""
-    models: dict[str, list[Answer]] = {}
-    for answer in judged.answers:
-        if answer.judge is not None:
-            models.setdefault(answer.model, []).append(answer)
-    return {model: _of_model(models[model], errors, level) for model in sorted(models)}
+    answers = sorted(judged.answers, key=attrgetter("model"))
+    models = values_by_key((each.model, each) for each in answers if each.judge is not None)
+    return {model: _of_model(own, errors, level) for model, own in models.items()}
 
 
 def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Corrected:

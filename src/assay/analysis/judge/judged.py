@@ -14,7 +14,7 @@ from assay.analysis.compare.paired import Lost, left_out, read_noting, rows_of
 from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.records import EvaluationOutcome
+from assay.records import EvaluationOutcome, values_by_key
 from assay.registry import nearest
 from assay.store.keys import short
 
@@ -189,10 +189,11 @@ def _about(judged: Judged, scorer: str) -> bool:
 
 
 def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
-    answers: dict[Any, list[Answer]] = {}
-    for answer in judged.answers:
-        for key in ((answer.item, answer.sample), *answer.responses):
-            answers.setdefault(key, []).append(answer)
+    answers = values_by_key(
+        (key, answer)
+        for answer in judged.answers
+        for key in ((answer.item, answer.sample), *answer.responses)
+    )
 
     def find(label: Label) -> Answer | None:
         place = label.item, label.sample

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assay.records import values_by_key
 from assay.reports.charts.svg import (
     WIDTH,
     Canvas,
@@ -61,9 +62,7 @@ def intervals(
     about: str = "",
 ) -> Chart:
     """A row for each dot, by group; `aim` is a line to compare with, such as no difference."""
-    groups: dict[str, list[Dot]] = {}
-    for dot in dots:
-        groups.setdefault(dot.group, []).append(dot)
+    groups = values_by_key((dot.group, dot) for dot in dots)
     left = 14 + room_for([dot.name for dot in dots], 170)
     bottom = 10 + _ROW * (len(dots) + sum(map(bool, groups)))
     canvas = Canvas(bottom + 42)
