@@ -46,12 +46,13 @@ class _Metadata(msgspec.Struct):
     failures: list[Failures] = []
 
 
-class _Section(msgspec.Struct):
-    """What a listing needs of a manifest's section."""
+class Section(msgspec.Struct):
+    """What is needed of a manifest's section."""
 
     name: str = ""
     complete: bool = False
     planned: int | None = None
+    present: int | None = None
     counts: dict[str, int] = {}
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     started: float = 0.0
@@ -75,7 +76,7 @@ class _Value(msgspec.Struct):
     value: float | None = None
 
 
-_section = msgspec.json.Decoder(_Section).decode
+section_of = msgspec.json.Decoder(Section).decode
 _status = msgspec.json.Decoder(_Status).decode
 _value = msgspec.json.Decoder(_Value).decode
 
@@ -127,10 +128,10 @@ def listed_of(folder: str | Path) -> Listed | None:
     return _listed(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
 
 
-def _sections_of(folder: str) -> dict[str, _Section]:
+def _sections_of(folder: str) -> dict[str, Section]:
     try:
         content = manifest_sections(_content(folder, "manifest.json"), folder)
-        return {kind: _section(content[kind]) for kind in ROWS_FILE if kind in content}
+        return {kind: section_of(content[kind]) for kind in ROWS_FILE if kind in content}
     except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"the manifest cannot be read: {error}") from None
 
@@ -143,7 +144,7 @@ def _listed(folder: str) -> Listed:
         sections = _sections_of(folder)
     except UserError as error:
         return Listed(folder=name, state="broken", problem=error.what)
-    empty = _Section()
+    empty = Section()
     items, run = sections.get("dataset", empty), sections.get("run", empty)
     evaluation = sections.get("evaluation", empty)
     status = _status_of(folder)
@@ -170,9 +171,9 @@ def _listed(folder: str) -> Listed:
     )
 
 
-def _failures(sections: dict[str, _Section]) -> list[Failures]:
+def _failures(sections: dict[str, Section]) -> list[Failures]:
     run, evaluation = (
-        sections.get(kind, _Section()).metadata.failures for kind in ("run", "evaluation")
+        sections.get(kind, Section()).metadata.failures for kind in ("run", "evaluation")
     )
     return told_once(run, evaluation)
 
@@ -197,7 +198,7 @@ def _status_of(folder: str) -> _Status:
         return _Status()
 
 
-def _state(status: _Status, sections: dict[str, _Section]) -> State:
+def _state(status: _Status, sections: dict[str, Section]) -> State:
     """The status file's word; one that says `running` and has fallen silent belongs to a killed process."""
     if status.is_open:
         return "running" if time.time() - status.last_update < SILENT_AFTER else "killed"
