@@ -55,7 +55,7 @@ def _comparison(comparison: Comparison) -> Sheet:
     data = fields_of(comparison.pairs, without="flips")
     pairs = Table(columns_of(*columns), [*map(_pair, comparison.pairs)], data=data)
     lower = " (lower is better)" if comparison.lower_is_better else ""
-    lead = Line(f"label {comparison.label}{lower}, {_explained(comparison)}", "quiet")
+    lead = Line(f"label {comparison.label}{lower}, {_explanation(comparison)}", "quiet")
     return Sheet([lead, standings, pairs, *_flip_lines(comparison)], comparison.notes)
 
 
@@ -64,15 +64,15 @@ def interval_text(level: float) -> str:
     return f"{100 - float(f'{100 - 100 * level:.2g}'):g}% interval"
 
 
-def _explained(comparison: Comparison) -> str:
+def _explanation(comparison: Comparison) -> str:
     """What the columns of the pairs mean, with this comparison's numbers."""
     count = len(comparison.pairs)
-    tested = f"p{' and interval' * (count > 1)} {_corrected(count, 'pair')}"
+    tested = f"p{' and interval' * (count > 1)} {_correction(count, 'pair')}"
     found = "could show: the smallest difference found 4 times in 5"
     return f"{tested}; {found}{_margin_text(comparison.margin)}"
 
 
-def _corrected(tests: int, noun: str) -> str:
+def _correction(tests: int, noun: str) -> str:
     """Return how p-values of so many tests are corrected."""
     return f"corrected for {tests} {noun}s (Holm)" if tests > 1 else f"of one {noun}"
 
@@ -128,7 +128,7 @@ def reference_view(result: Referenced) -> Sheet:
     names = ["<side", "<benchmark", "ours", "published", "difference", level]
     columns = columns_of(*names, "?p", "?could show", "<verdict")
     table = Table(columns, [*map(_agreement, agreements)], data=fields_of(agreements))
-    corrected = _corrected(len(agreements), "comparison")
+    corrected = _correction(len(agreements), "comparison")
     lead = f"difference: ours − published, p {corrected}{_margin_text(result.margin)}"
     settings = [
         Line(f"{each.side} {each.benchmark} {each.label}: {'; '.join(each.settings)}", "open")
@@ -172,7 +172,7 @@ def _answer(text: str | None) -> str:
 
 def _across(table: Across) -> Sheet:
     """One table of all labels and sides, and which evidence is partial."""
-    corrected = _corrected(table.tests, "pair")
+    corrected = _correction(table.tests, "pair")
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
     cells = [
         (name, label, cell)

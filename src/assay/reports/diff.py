@@ -36,7 +36,14 @@ def view(diff: Diff) -> Sheet:
     title = "assay diff"
     if diff.same:
         return Sheet([*sides, Line("no difference", "good")], diff.notes, title=title)
-    parts = [*sides, *_settings(diff), *_data(diff), *_served(diff), *_scores(diff), *_use(diff)]
+    parts = [
+        *sides,
+        *_settings(diff),
+        *_data(diff),
+        *_answer_parts(diff),
+        *_scores(diff),
+        *_use(diff),
+    ]
     texts = zip("AB", diff.partial, strict=True)
     partial = [Line(f"{name} is partial: {text}", "open") for name, text in texts if text]
     return Sheet([*parts, *partial], diff.notes, title=title)
@@ -113,7 +120,7 @@ def _item(item: ChangedItem) -> Parts:
 # ---- what was served
 
 
-def _served(diff: Diff) -> Parts:
+def _answer_parts(diff: Diff) -> Parts:
     answers = diff.answers
     if not diff.served and answers is None:
         return
@@ -224,11 +231,11 @@ def _use(diff: Diff) -> Parts:
     if not (first.responses or second.responses):
         return
     yield from _head("what it took")
-    rows = [[name, *texts] for name, *texts in _used(first, second)]
+    rows = [[name, *texts] for name, *texts in _use_rows(first, second)]
     yield Table(columns_of("<of the responses", "A", "B"), rows)
 
 
-def _used(*sides: SideUse) -> Iterator[list[str]]:
+def _use_rows(*sides: SideUse) -> Iterator[list[str]]:
     yield ["responses", *(f"{side.responses:,}" for side in sides)]
     yield ["outcomes", *(counts_text(side.outcomes, "–") for side in sides)]
     yield ["tokens in", *(f"{side.prompt_tokens:,}" for side in sides)]

@@ -29,8 +29,9 @@ def _markdown(sheet: Sheet) -> str:
     blocks += [f"`{clean(line)}`" for line in about]
     for listed, parts in groupby(sheet.body(), _is_listed):
         texts = [*map(_markdown_part, parts)]
-        items = "\n".join(filter(None, texts))
-        blocks += texts if not listed else [items] if items else []
+        if listed:
+            texts = [*filter(None, ["\n".join(filter(None, texts))])]
+        blocks += texts
     return "\n\n".join(blocks)
 
 
@@ -48,7 +49,7 @@ def _markdown_part(part: Part) -> str:
 
 
 def _markdown_table(table: Table) -> str:
-    head, *rows = _escaped(table, markdown_escaped)
+    head, *rows = _escaped_rows(table, markdown_escaped)
     sides = [":--" if left else "--:" for left in _on_the_left(table)]
     text = "\n".join(f"| {' | '.join(row)} |" for row in (head, sides, *rows))
     return f"{markdown_escaped(table.title)}\n\n{text}" if table.title else text
@@ -59,10 +60,11 @@ def _on_the_left(table: Table) -> list[bool]:
     return [column.text or not at for at, column in enumerate(table.columns)]
 
 
-def _escaped(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
+def _escaped_rows(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
     """Yield the heading and the rows of a table as texts of a form."""
     yield [escape(column.name) for column in table.columns]
-    yield from ([escape(text_of(cell)) for cell in row] for row in table.rows)
+    for row in table.rows:
+        yield [escape(text_of(cell)) for cell in row]
 
 
 # ---- LaTeX, for the booktabs package
@@ -100,7 +102,7 @@ def _latex(sheet: Sheet) -> str:
 
 def _latex_table(table: Table) -> str:
     sides = "".join("l" if left else "r" for left in _on_the_left(table))
-    head, *rows = (" & ".join(row) + r" \\" for row in _escaped(table, _latex_escaped))
+    head, *rows = (" & ".join(row) + r" \\" for row in _escaped_rows(table, _latex_escaped))
     lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
     if weak := table.footnote():
         note = rf"\footnotesize {_latex_escaped(weak)}"
@@ -121,7 +123,7 @@ def _csv(sheet: Sheet) -> str:
             row for other, rows in exact if other == names for row in rows
         ]
     elif sheet.tables:
-        names, *rows = _escaped(sheet.tables[0], str)
+        names, *rows = _escaped_rows(sheet.tables[0], str)
     else:
         names, rows = ["depth", "line"], [[line.depth, line.text] for line in sheet.lines]
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")

@@ -30,8 +30,8 @@ def view(calibrated: Calibrated) -> Sheet:
 def _parts(calibrated: Calibrated) -> Parts:
     for calibration in calibrated.calibrations:
         yield Line(_heading(calibration), "head")
-        yield Line(_labelled(calibration), "quiet")
-        yield from (measures(calibration), _confusion(calibration), _corrected(calibration))
+        yield Line(_label_counts(calibration), "quiet")
+        yield from (measures(calibration), _confusion(calibration), _correction_table(calibration))
         yield from (Line(f"{name}: {why}", "quiet") for name, why in missing(calibration))
         yield Line("")
     yield from (Line(f"note: {note}", "open") for note in calibrated.notes)
@@ -43,7 +43,7 @@ def _heading(calibration: Calibration) -> str:
     return one_line(f"{calibration.label}: judge {calibration.judge}{models}")
 
 
-def _labelled(calibration: Calibration) -> str:
+def _label_counts(calibration: Calibration) -> str:
     people = calibration.people
     names = [name for name in people.names if name]
     by = f" by {one_line(', '.join(names))}" if names else ""
@@ -117,19 +117,14 @@ def words(calibration: Calibration) -> tuple[str, str]:
     return ("first", "second") if calibration.match else ("pass", "fail")
 
 
-def _corrected(calibration: Calibration) -> Table:
+def _correction_table(calibration: Calibration) -> Table:
     who = "pair" if calibration.match else "model"
-    return Table(
-        columns_of(f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"),
-        [
-            [
-                model,
-                f"{rates.raw.n:,}",
-                *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi)),
-            ]
-            for model, rates in calibration.corrected.items()
-        ],
-    )
+    columns = [f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"]
+    rows: list[Row] = []
+    for model, rates in calibration.corrected.items():
+        shown = map(_rate, (rates.raw, rates.rogan_gladen, rates.ppi))
+        rows.append([model, f"{rates.raw.n:,}", *shown])
+    return Table(columns_of(*columns), rows)
 
 
 def _rate(estimate: Estimate) -> Cell:

@@ -86,7 +86,7 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     if isinstance(stored, list):
         return _dataset_list(stored)
     if not isinstance(stored.new, msgspec.UnsetType):
-        return Sheet([_added(stored, stored.new), *_duplicates(stored)])
+        return Sheet([_addition(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
     texts = {name: f"{name + ':':<{width}} {_fact(getattr(stored, name))}" for name in _FACTS}
     facts = [Line(text.rstrip(), wraps=name != "origin") for name, text in texts.items()]
@@ -94,7 +94,7 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     return Sheet([*facts, *_duplicates(stored), *items])
 
 
-def _added(dataset: "StoredDataset", new: bool) -> Line:
+def _addition(dataset: "StoredDataset", new: bool) -> Line:
     items = f"{dataset.items:,} items, hash {dataset.hash}"
     stored = f"{dataset.name} is there already with the same {items}"
     return Line(f"stored {dataset.name}: {items}" if new else stored)
@@ -179,14 +179,14 @@ def served_models(entries: "Sequence[ServedModelEntry]") -> Sheet:
     columns = ["<model", *(["context", "$ in", "$ out"] if known else [])]
     table = Table(
         columns_of(*columns),
-        [[entry.name, *(_known(entry) if known else ())] for entry in entries],
+        [[entry.name, *(_price_cells(entry) if known else ())] for entry in entries],
         compact=True,
         data=(entries[0]._fields, entries),
     )
     return Sheet([table])
 
 
-def _known(entry: "ServedModelEntry") -> Row:
+def _price_cells(entry: "ServedModelEntry") -> Row:
     none = Cell("–", "quiet")
     context = none if entry.context is None else f"{entry.context:,}"
     prices = (entry.input, entry.output)
@@ -194,10 +194,10 @@ def _known(entry: "ServedModelEntry") -> Row:
 
 
 def descriptions(plug_ins: "Sequence[Described]") -> Sheet:
-    return Sheet(apart(map(_described, plug_ins)))
+    return Sheet(apart(map(_description, plug_ins)))
 
 
-def _described(described: "Described") -> list[Part]:
+def _description(described: "Described") -> list[Part]:
     doc = described.doc.splitlines()
     rest = [line for line in described.module_doc.splitlines() if line not in doc]
     arguments = ", ".join(described.engine) + (", *, …" if described.parameters else "")
@@ -211,16 +211,16 @@ def _described(described: "Described") -> list[Part]:
     )
     groups: list[Sequence[Part]] = [
         [Line(f"{described.name} ({described.kind})")],
-        [*map(_indented, doc)],
-        *([[*map(_indented, rest)]] if rest else ()),
-        [Line("signature"), _indented(f"({arguments}){returns}")],
-        [Line("parameters"), parameters if described.parameters else _indented("none")],
+        [*map(_indent, doc)],
+        *([[*map(_indent, rest)]] if rest else ()),
+        [Line("signature"), _indent(f"({arguments}){returns}")],
+        [Line("parameters"), parameters if described.parameters else _indent("none")],
         [Line(f"from {described.origin}")],
     ]
     return apart(groups)
 
 
-def _indented(line: str) -> Line:
+def _indent(line: str) -> Line:
     return Line(line, depth=1 if line else 0)
 
 

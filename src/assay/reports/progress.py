@@ -98,7 +98,7 @@ class Live(_Display):
         rows: list[Row] = []
         for (step, _), lane in self.progress.lanes.items():
             errors = Cell(str(lane.errors), "open" if lane.errors else "")
-            speed = (_rate(lane), _left(lane))
+            speed = (_rate(lane), _time_left(lane))
             rows.append(
                 [
                     step,
@@ -139,9 +139,7 @@ class Lines(_Display):
             counts = f"{_done(lane)}{why}  errors {lane.errors}  retries {lane.retries}"
             if self._printed.get(key) != counts:
                 self._printed[key] = counts
-                speed = (
-                    f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
-                )
+                speed = f"{_rate(lane)}  left {_time_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
                 print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
 
@@ -181,7 +179,7 @@ def watch(
 ) -> T:
     """What `run(stop)` gives, with a display of its progress meanwhile; SIGINT and SIGTERM ask it to stop."""
 
-    async def watched() -> T:
+    async def run_watched() -> T:
         stop = Stop()
         loop = asyncio.get_running_loop()
         shown = DISPLAYS[display](progress)
@@ -191,7 +189,7 @@ def watch(
             stop.listen(shown.stopping)
             return await run(stop)
 
-    return asyncio.run(watched())
+    return asyncio.run(run_watched())
 
 
 def emit(event: Any) -> None:
@@ -247,7 +245,7 @@ def _rate(lane: LaneProgress) -> str:
     return f"{lane.rate():,.0f}/s" if lane.done else "–"
 
 
-def _left(lane: LaneProgress) -> str:
+def _time_left(lane: LaneProgress) -> str:
     seconds = None if lane.ended else lane.left()
     if seconds is None:
         return "–"

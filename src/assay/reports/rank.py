@@ -28,7 +28,7 @@ def view(ranking: Ranking) -> Sheet:
     if by_wins:  # the rating is the win rate: once is enough
         columns, rows = columns[:4] + columns[5:], [[*row[:4], *row[5:]] for row in rows]
     standings = Table(columns, rows, data=_exact(ranking))
-    parts: list[Part] = [Line(_explained(ranking), "quiet"), standings, _matrix(ranking)]
+    parts: list[Part] = [Line(_explanation(ranking), "quiet"), standings, _matrix(ranking)]
     return Sheet(parts, ranking.notes)
 
 
@@ -75,7 +75,7 @@ def _met(wins: int, ties: int) -> str:
     return f"{wins:,}" + (f" ({ties:,})" if ties else "")
 
 
-def _explained(ranking: Ranking) -> str:
+def _explanation(ranking: Ranking) -> str:
     """Where the numbers come from, in one line."""
     over = f"{count(ranking.matches, 'match', 'matches')} of {count(ranking.items, 'item')}"
     parts = [f"label {ranking.label}", f"{ranking.method} over {over}"]

@@ -59,7 +59,7 @@ def _parts(result: Result) -> Parts:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
             if manifest is not None:
                 yield Line(f"{name}: {counts_text(manifest.counts, '')}")
-    if used := _used(result):
+    if used := _usage_by_model(result):
         yield _usage(used)
     yield from failure_lines(result.failures, result.folder)
     if result.folder:
@@ -227,7 +227,7 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
         yield Line(text, wraps=False)
 
 
-def _used(result: Result) -> dict[str, Mapping[str, Any]]:
+def _usage_by_model(result: Result) -> dict[str, Mapping[str, Any]]:
     """What responses used by model, then what the calls inside of tasks and scorers used."""
     used: dict[str, Mapping[str, Any]] = {}
     for manifest in filter(None, (result.run, result.evaluation)):

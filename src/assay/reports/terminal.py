@@ -9,7 +9,7 @@ and `list` must start without one.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby, product, takewhile
+from itertools import compress, groupby, product, takewhile, zip_longest
 from typing import NamedTuple
 
 from assay.reports.sheet import (
@@ -21,6 +21,7 @@ from assay.reports.sheet import (
     Style,
     Table,
     clean,
+    facts_table,
     one_line,
     style_of,
     text_of,
@@ -77,10 +78,10 @@ def _line(line: Line, width: int, colour: bool) -> Iterator[str]:
             else [text[hang:].rstrip()]
         )
         for at, piece in enumerate(pieces):
-            yield indent + _painted((" " * hang if at else text[:hang]) + piece, line.style, colour)
+            yield indent + _paint((" " * hang if at else text[:hang]) + piece, line.style, colour)
 
 
-def _painted(text: str, style: Style, colour: bool) -> str:
+def _paint(text: str, style: Style, colour: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour and style and text else text
 
 
@@ -132,7 +133,7 @@ def _fitting(
             headings = [wrapped(group, width - 1) for group in groups]
             return [
                 *_title(table, width, colour),
-                *_drawn(table, names, rows, widths, colour, headings),
+                *_draw(table, names, rows, widths, colour, headings),
             ]
     return None
 
@@ -263,7 +264,7 @@ def _edge(table: Table) -> str:
     return _GAP * table.depth if table.compact else " "
 
 
-def _drawn(
+def _draw(
     table: Table,
     names: Sequence[str],
     rows: Texts,
@@ -271,39 +272,43 @@ def _drawn(
     colour: bool,
     groups: Sequence[list[str]] = (),
 ) -> list[str]:
-    head: list[Style] = ["" if table.compact else "head" for _ in widths]
-    above = [wrapped(name, wide) for name, wide in zip(names, widths, strict=True)]
-    tall = max(map(len, above), default=0)
-    above = [[""] * (tall - len(pieces)) + pieces for pieces in above]
-    lines = (
-        [_across(table, line, head, widths, colour) for line in zip(*above, strict=True)]
-        if table.heads
-        else []
-    )
-    if not table.compact:
-        lines = ["", *lines, " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))]
-    for number, (row, shown) in enumerate(zip(rows, table.rows, strict=True)):
-        if groups and (not number or groups[number] != groups[number - 1]):
-            lines += [f" {_painted(piece, 'head', colour)}" for piece in groups[number]]
-        styles: list[Style] = [style_of(cell) for cell in shown]
+    lines = _heading_lines(table, names, widths, colour)
+    before: list[str] = []
+    for row, own, group in zip_longest(rows, table.rows, groups, fillvalue=[]):
+        if group != before:
+            lines += [f" {_paint(piece, 'head', colour)}" for piece in group]
+        before = group
         folded = [wrapped(text, wide) for text, wide in zip(row, widths, strict=True)]
-        for at in range(max(map(len, folded))):
-            line = [pieces[at] if at < len(pieces) else "" for pieces in folded]
-            lines.append(_across(table, line, styles, widths, colour))
+        lines += _folded_lines(table, folded, [*map(style_of, own)], widths, colour)
     return lines if table.compact else [*lines, ""]
 
 
-def _across(
-    table: Table, texts: Sequence[str], styles: Sequence[Style], widths: Sequence[int], colour: bool
-) -> str:
-    line = _edge(table)
-    for at, (text, style, wide) in enumerate(zip(texts, styles, widths, strict=True)):
-        space = " " * (wide - cells(text))
-        painted = _painted(text, style, colour)
-        line += (_GAP if at else "") + (
-            painted + space if table.columns[at].text else space + painted
-        )
-    return line.rstrip()
+def _heading_lines(
+    table: Table, names: Sequence[str], widths: Sequence[int], colour: bool
+) -> list[str]:
+    style: Style = "" if table.compact else "head"
+    above = [wrapped(name, wide) for name, wide in zip(names, widths, strict=True)]
+    tall = max(map(len, above), default=0)
+    above = [[""] * (tall - len(pieces)) + pieces for pieces in above]
+    styles: list[Style] = [style] * len(above)
+    lines = _folded_lines(table, above, styles, widths, colour) if table.heads else []
+    rule = " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
+    return lines if table.compact else ["", *lines, rule]
+
+
+def _folded_lines(
+    table: Table, folded: Texts, styles: Sequence[Style], widths: Sequence[int], colour: bool
+) -> list[str]:
+    """Return the lines of a row whose cells have several."""
+    lines: list[str] = []
+    for texts in zip_longest(*folded, fillvalue=""):
+        parts: list[str] = []
+        for column, text, style, wide in zip(table.columns, texts, styles, widths, strict=True):
+            space = " " * (wide - cells(text))
+            painted = _paint(text, style, colour)
+            parts.append(painted + space if column.text else space + painted)
+        lines.append(f"{_edge(table)}{_GAP.join(parts)}".rstrip())
+    return lines
 
 
 def _stacked(table: Table, width: int, colour: bool) -> list[str]:
@@ -311,24 +316,19 @@ def _stacked(table: Table, width: int, colour: bool) -> list[str]:
     below its heading."""
     lines = [*_title(table, width, colour)]
     names = [clean(column.name) for column in table.columns]
-    small = Table(
-        [Column("", text=True), Column("", text=True)], [], compact=True, heads=False, depth=1
-    )
+    small = facts_table(["<name", "<value"], [], depth=1)
     room = width - len(_edge(small)) - len(_GAP)
     left = min(max(map(cells, names), default=1), room // 2)
     for row in table.rows:
-        pairs = [
-            (name, cell)
-            for name, cell in zip(names, row, strict=True)
-            if one_line(text_of(cell)).strip()
-        ]
+        pairs = [*zip(names, row, strict=True)]
         texts = [[name, one_line(text_of(cell)).strip()] for name, cell in pairs]
+        filled = [bool(text) for _, text in texts]
+        texts = [*compress(texts, filled)]
         lines.append("")
         if room < _LONGEST_PART:
             below = [Line(text, depth=at) for pair in texts for at, text in enumerate(pair)]
             lines += [piece for line in below for piece in _line(line, width, colour)]
-        else:
-            lines += _drawn(
-                small._replace(rows=pairs), ["", ""], texts, [left, room - left], colour
-            )
+            continue
+        own = small._replace(rows=[*compress(pairs, filled)])
+        lines += _draw(own, ["", ""], texts, [left, room - left], colour)
     return [*lines, ""]

@@ -294,9 +294,9 @@ def _with_value(measure: Measured) -> Measured:
             fix=f"its rows: {counts}",
         )
     if measure.values is None:
-        fix = "use mean, pass_rate or pass@k"
         raise UserError(
-            f"{name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix
+            f"{name!r} is not a mean over items, so pairs of items tell nothing about it",
+            fix="use mean, pass_rate or pass@k",
         )
     return measure
 

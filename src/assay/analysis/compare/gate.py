@@ -92,7 +92,7 @@ def gate(
     own = loaded.gates if loaded else ()
     if bounds:
         own = [_of_bounds(bounds)]
-    chosen = _completed(gates or own, str(baseline), max_error_rate)
+    chosen = _with_defaults(gates or own, str(baseline), max_error_rate)
     used = checked_level(level or (loaded.ci_level if loaded else 0.95))
     manner = Manner(
         level=used,
@@ -166,7 +166,7 @@ def _reasons(path: str | Path) -> list[str]:
 _WORST_FIRST: Sequence[Outcome] = ("failed", "incomplete", "inconclusive", "passed")
 
 
-def _completed(
+def _with_defaults(
     gates: Sequence[GateConfig], baseline: str, max_error_rate: float | None
 ) -> list[GateConfig]:
     """The gates with what is given for all of them."""
@@ -223,11 +223,11 @@ class _Gate:
         self.bound = replace(self.bound, level=level)
         gate = self.gate
         if gate.min is not None:
-            yield self._check("min", gate.min, self._bounded(1, gate.min))
+            yield self._check("min", gate.min, self._bound_evidence(1, gate.min))
         if gate.max is not None:
-            yield self._check("max", gate.max, self._bounded(-1, gate.max))
+            yield self._check("max", gate.max, self._bound_evidence(-1, gate.max))
         if gate.max_drop is not None:
-            yield self._check("max_drop", gate.max_drop, self._dropped(gate.max_drop))
+            yield self._check("max_drop", gate.max_drop, self._drop_evidence(gate.max_drop))
 
     def _label(self, *sides: Side) -> tuple[str, str]:
         """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
@@ -237,7 +237,7 @@ class _Gate:
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, sign: int, threshold: float) -> BoundEvidence:
+    def _bound_evidence(self, sign: int, threshold: float) -> BoundEvidence:
         label, scorer = self._label(self.side)
         own = measured(self.bound, self.side, label, scorer)
         row = own.row
@@ -259,10 +259,10 @@ class _Gate:
 
         found = _of_row(row, sign, threshold)
         found.missing = missing
-        found.why = self._undecided(own) or self.manner.weakness(row["ci_method"])
+        found.why = self._open_reason(own) or self.manner.weakness(row["ci_method"])
         return found
 
-    def _undecided(self, own: Measured) -> str:
+    def _open_reason(self, own: Measured) -> str:
         """Why no bound can be checked on this row, if that is so."""
         row = own.row
         if row["value"] is None:
@@ -276,7 +276,7 @@ class _Gate:
     def _baseline(self) -> Side:
         return read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
 
-    def _dropped(self, allowed: float) -> BoundEvidence:
+    def _drop_evidence(self, allowed: float) -> BoundEvidence:
         other = self._baseline
         if other.partial:
             texts = self.side.partial, f"baseline: {other.partial}"
@@ -285,17 +285,22 @@ class _Gate:
         candidate, baseline = (
             measured(self.bound, side, label, scorer) for side in (self.side, other)
         )
-        errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
         base = BoundEvidence(
             row=candidate.row,
             sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
             offset=allowed,
+            why=self._errors(self.side, candidate.row) or self._errors(other, baseline.row),
         )
         no_mean = f"{self.bound.name} is not a mean over items"
         for lacking in (candidate, baseline):
             if lacking.values is None:
-                base.why = errors or lacking.no_value or no_mean
+                base.why = base.why or lacking.no_value or no_mean
                 return base
+        return self._paired_evidence(base, candidate, baseline)
+
+    def _paired_evidence(
+        self, base: BoundEvidence, candidate: Measured, baseline: Measured
+    ) -> BoundEvidence:
         match = matched(candidate, baseline)
 
         def evidence(differences: Differences) -> BoundEvidence:
@@ -304,7 +309,7 @@ class _Gate:
 
         found = evidence(match.differences)
         found.method = match.differences.weakness
-        found.why = errors or self.manner.weakness(found.method)
+        found.why = base.why or self.manner.weakness(found.method)
         found.missing = lambda outcome: match.missing_text(
             lambda others: evidence(others).decision()[0] == outcome
         )

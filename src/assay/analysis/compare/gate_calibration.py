@@ -127,7 +127,7 @@ _DAY = 86_400.0
 def calibration_checks(path: str | Path, wanted: CalibrationConfig, manner: Manner) -> list[Check]:
     """Return whether it is fresh, and, if it is, a check for each bound."""
     place = wanted.path or str(path)
-    calibration = _stored(place, wanted.label)
+    calibration = _stored_calibration(place, wanted.label)
     run = f"run `assay judge calibrate {place} --label {wanted.label}`"
     fresh = Check(
         name=f"calibration {wanted.label}",
@@ -150,7 +150,7 @@ def calibration_checks(path: str | Path, wanted: CalibrationConfig, manner: Mann
     return [fresh, *_bounds(calibration, wanted, manner, fresh)]
 
 
-def _stored(place: str, label: str) -> Calibration | None:
+def _stored_calibration(place: str, label: str) -> Calibration | None:
     kept = Judges([find_source(place, "evaluation").manifest("evaluation")]).calibration(label)
     try:
         return None if kept is None else msgspec.convert(kept, Calibration)

@@ -58,10 +58,10 @@ def read_items(log: Log) -> Iterator[tuple[int, Item]]:
 def _texts(source: Source) -> dict[int, int]:
     """By the hash of an item's id: that of its question."""
     items = (item for log in source.logs("dataset") for _, item in read_items(log))
-    return {id_hash(item.id): id_hash(" ".join(_asked(item).split())) for item in items}
+    return {id_hash(item.id): id_hash(" ".join(_question_of(item).split())) for item in items}
 
 
-def _asked(item: Item) -> str:
+def _question_of(item: Item) -> str:
     data: dict[str, Any] = item.data if isinstance(item.data, dict) else {"input": item.data}
     value = next((data[field] for field in _FIELDS if data.get(field)), None)
     chat: list[Any] = value if isinstance(value, list) else []
@@ -107,15 +107,18 @@ def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, l
         return list(sides), wanted, []
     names = wanted.split("=")
     if len(names) != len(sides):
-        fix = f"there are {len(sides)} sides: name a label for each, in their order"
-        raise UserError(f"{wanted!r} pairs {len(names)} labels", where="--label", fix=fix)
+        raise UserError(
+            f"{wanted!r} pairs {len(names)} labels",
+            where="--label",
+            fix=f"there are {len(sides)} sides: name a label for each, in their order",
+        )
     own = [*zip(sides, names, strict=True)]
-    renamed = [_relabelled(side, name, wanted) for side, name in own]
+    renamed = [_with_label(side, name, wanted) for side, name in own]
     told = ", ".join(f"{name} of {side.name}" for side, name in own)
     return renamed, wanted, [f"the labels differ, and so may what they mean: {told}"]
 
 
-def _relabelled(side: Side, old: str, new: str) -> Side:
+def _with_label(side: Side, old: str, new: str) -> Side:
     if old not in side.labels(verdicts=False):
         check_name(old, side.labels(), f"{side.name!r} has no label", "--label")
     combinations = [

@@ -43,7 +43,7 @@ def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> lis
         each = np.arange(len(columns.ids), dtype=np.int32)  # a row for each item is enough
         columns = msgspec.structs.replace(columns, item=each)
         clusters = cluster_hint(first.side.whole.sources, columns, first.items, first.own)
-    return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
+    return [*_datasets(sources), *_scorers(sources, scorer), *_served_notes(sources), *clusters]
 
 
 def _datasets(sources: Sequence[Source]) -> Iterable[str]:
@@ -69,7 +69,7 @@ def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
         yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(named)}"
 
 
-def _served(sources: Sequence[Source]) -> Iterable[str]:
+def _served_notes(sources: Sequence[Source]) -> Iterable[str]:
     """A model that is called the same must have been served the same, in all sources and within each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:

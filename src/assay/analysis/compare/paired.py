@@ -403,9 +403,10 @@ def planned_metrics(sources: Iterable[Source]) -> Iterator[_Planned]:
                 manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
             )
         except msgspec.ValidationError as error:
-            fix = "run `assay aggregate` on it again"
             raise UserError(
-                f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix
+                f"the manifest's plan cannot be read: {error}",
+                where=str(source.path),
+                fix="run `assay aggregate` on it again",
             ) from None
 
 

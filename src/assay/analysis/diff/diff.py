@@ -159,12 +159,12 @@ def _label(sides: Sequence[Side], chosen: CompareOptions, notes: dict[str, None]
         lower_is_better=comparison.lower_is_better,
         gained=pair.gained,
         lost=pair.lost,
-        flips=[_flipped(flip) for flip in pair.flips],
+        flips=[_flipped_item(flip) for flip in pair.flips],
         pair=replace(pair, flips=[]),
     )
 
 
-def _flipped(flip: Flip) -> FlippedItem:
+def _flipped_item(flip: Flip) -> FlippedItem:
     answers = flip.baseline_answer, flip.candidate_answer
     text = [] if None in answers else text_diff(answers[0] or "", answers[1] or "")
     a_answer, b_answer = (

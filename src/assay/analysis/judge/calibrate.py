@@ -134,7 +134,7 @@ def calibrate(
     checked_level(level)
     source = find_source(path, "evaluation")
     everything, lost = read_judged(source)
-    judged = _chosen(everything, label, source)
+    judged = _chosen_judges(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
     notes = [*read.notes, *lost]
     if partial := source.partial():
@@ -186,7 +186,7 @@ def _problem(judged: Judged, labels: Sequence[Label]) -> str:
     return ""
 
 
-def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Judged]:
+def _chosen_judges(judged: Mapping[str, Judged], label: str, source: Source) -> list[Judged]:
     if not judged:
         fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
         raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
@@ -241,8 +241,8 @@ def _calibration(
         base_rate=verdicts.mean(verdicts.truth, level),
         judge_rate=verdicts.mean(verdicts.judge, level),
         confusion=counts,
-        counted=_counted(decided),
-        agreement=_agreed(verdicts, level),
+        counted=_plain_counts(decided),
+        agreement=_agreement_of(verdicts, level),
         sensitivity=passes.mean(passes.judge, level, "people passed none of the answers"),
         specificity=fails.mean(1 - fails.judge, level, "people failed none of the answers"),
         position_bias=position_bias(judged, level),
@@ -264,7 +264,7 @@ def _by_key(answers: Iterable[Answer]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _counted(decided: Verdicts) -> Confusion:
+def _plain_counts(decided: Verdicts) -> Confusion:
     """How many answers there are of each kind, as they are."""
     cells = {
         name: float(((decided.truth == truth) & (decided.judge == judge)).sum())
@@ -273,7 +273,7 @@ def _counted(decided: Verdicts) -> Confusion:
     return Confusion(**cells)
 
 
-def _agreed(verdicts: Verdicts, level: float) -> Agreed:
+def _agreement_of(verdicts: Verdicts, level: float) -> Agreed:
     shares = [float(np.average(verdicts.truth == kind, weights=verdicts.weight)) for kind in KINDS]
     same = (verdicts.truth == verdicts.judge).astype(np.float64)
     return Agreed(

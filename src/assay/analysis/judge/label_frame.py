@@ -92,7 +92,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
         check_name(label, scorers, "no row has the label", str(source.path))
     label = label or only_label(choice)
     scorer = scorers[label]
-    unanswered = _unanswered(source)
+    unanswered = _empty_responses(source)
     units: dict[Address, Unit] = {}
     grades: dict[float, float] = {}
     match = False
@@ -105,7 +105,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
         if skipped or (failed and not unanswered.isdisjoint(unit.responses or (unit.address[:3],))):
             continue
         first = units.setdefault(unit.address, unit)
-        first.telling = max(first.telling, _divided(row), _contradicted(first, unit))
+        first.telling = max(first.telling, _division(row), _contradiction(first, unit))
         match = match or row.players is not None
         if isinstance(grade := row.details.get("grade"), (int, float)) and row.score is not None:
             grades[float(grade)] = row.score
@@ -115,7 +115,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
             where=str(source.path),
             fix="look at the responses' `error` fields; assay run --retry-errors tries again",
         )
-    asked, scale = _asked(source, label, scorer)
+    asked, scale = _judge_question(source, label, scorer)
     frame = Frame(label=label, units=list(units.values()), match=match, asked=asked)
     frame.scale = scale or _scale(grades) if grades else None
     if not match:
@@ -139,7 +139,7 @@ def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
     return scorers, [name for name in sorted(judged or scorers) if name not in members]
 
 
-def _unanswered(source: Source) -> set[Any]:
+def _empty_responses(source: Source) -> set[Any]:
     """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
     keys: set[Any] = set()
     logs = source.logs("run")
@@ -159,7 +159,7 @@ def _unanswered(source: Source) -> set[Any]:
 # ---- how much an answer tells
 
 
-def _divided(row: _LabelledRow) -> float:
+def _division(row: _LabelledRow) -> float:
     """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
     is learnt about a judge that failed for other reasons than the answer."""
     if row.outcome != "scored":
@@ -173,7 +173,7 @@ def _divided(row: _LabelledRow) -> float:
     return min(1.0, max(spread, 0.5 if len(scores) < len(votes) else 0.0))
 
 
-def _contradicted(first: Unit, seat: Unit) -> float:
+def _contradiction(first: Unit, seat: Unit) -> float:
     """How far the verdicts of the two seats of a pair lie apart; a tie alone counts as a half."""
     if len(seat.responses) < 2 or first.score is None or seat.score is None:
         return 0.0
@@ -212,7 +212,9 @@ def _ends(scale: Any) -> tuple[float, float] | None:
         return None
 
 
-def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, float] | None]:
+def _judge_question(
+    source: Source, label: str, scorer: str
+) -> tuple[str, tuple[float, float] | None]:
     """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
     params: dict[str, Any] = planned_scorers(source).get(scorer, {}).get("params") or {}
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))

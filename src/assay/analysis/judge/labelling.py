@@ -52,7 +52,7 @@ class Chosen(msgspec.Struct, frozen=True):
 def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Chosen]:
     """Return this many answers, in the order in which they are to be shown; at least `random` of
     them are random ones."""
-    order, telling = _drawn(frame, seed)
+    order, telling = _draw(frame, seed)
     count = min(count, len(order))
     sizes = np.bincount(telling, minlength=2)  # of the other stratum and of the telling one
     needed = count - int(sizes[1])  # so many of the other stratum must be among the first ones
@@ -76,7 +76,7 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     return [answer for _, answer in sorted(turns, key=lambda turn: turn[0])]
 
 
-def _drawn(frame: Frame, seed: int) -> tuple[IntArray, Mask]:
+def _draw(frame: Frame, seed: int) -> tuple[IntArray, Mask]:
     """All answers in random order, and which of them are in the telling stratum. It is cut off by other random numbers
     than those of the order, which would else not be random within it."""
     if seed in frame.draws:
@@ -142,7 +142,7 @@ def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address,
     """Return the views of some answers: one pass over the responses and one over the items."""
     found = ResponseRows(source.logs("run"), dict.fromkeys(_NAMES, "code"))
     table = found.table
-    blotted = _blotted(
+    blotted = _blotter(
         _names({str(name) for each in table.values.values() for name in each if name})
     )
     items = _items(source, {unit.address.item for unit in units})
@@ -215,7 +215,7 @@ def _names(names: set[str]) -> set[str]:
     return {name for name in names | families if len(name) >= _SHORTEST_NAME}
 
 
-def _blotted(names: Collection[str]) -> Any:
+def _blotter(names: Collection[str]) -> Any:
     """A function that blots names out of a text, longer ones first, wherever they are whole words."""
     if not names:
         return lambda text: text

@@ -56,7 +56,7 @@ def dataset_add(
     manifest, new = keep(
         dataset_of(source, settings), name=name, repository=repository, id=id, labels=labels
     )
-    dataset = _stored(manifest)
+    dataset = _of_manifest(manifest)
     dataset.new = new
     if new:
         dataset.duplicates = duplicates(repository_of(repository).store.log("dataset", dataset.id))
@@ -65,7 +65,7 @@ def dataset_add(
 
 def dataset_ls(*, repository: str = "") -> list[StoredDataset]:
     """The stored datasets."""
-    return [_stored(manifest) for manifest in manifests(repository)]
+    return [_of_manifest(manifest) for manifest in manifests(repository)]
 
 
 def dataset_show(name: str, *, head: int = 3, repository: str = "") -> StoredDataset:
@@ -83,10 +83,10 @@ def dataset_verify(name: str, *, repository: str = "") -> StoredDataset:
     """A stored dataset, after a check that it has the bytes that were stored."""
     manifest = find(name, repository)
     repository_of(repository).verify(manifest.id)
-    return _stored(manifest)
+    return _of_manifest(manifest)
 
 
-def _stored(manifest: Manifest) -> StoredDataset:
+def _of_manifest(manifest: Manifest) -> StoredDataset:
     """What a manifest tells about its dataset."""
     return StoredDataset(
         name=manifest.name,

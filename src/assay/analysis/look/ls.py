@@ -95,17 +95,17 @@ def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
         )
     others = [import_module(f"assay.formats.{name}.folders") for name in formats("folders")]
     folder = str(root).removeprefix("file://")
-    return list(_experiments(folder, others)) or (_imported(folder) if foreign else [])
+    return list(_experiments(folder, others)) or (_foreign_copies(folder) if foreign else [])
 
 
-def _imported(folder: str) -> list[Listed]:
+def _foreign_copies(folder: str) -> list[Listed]:
     """What other programs left in a folder that has nothing of ours."""
     if not any(files for _, _, files in os.walk(folder)):
         return []
     from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
 
     copies = imported_copies(Path(folder))
-    return [replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies]
+    return [replace(_entry_of(str(copy.folder)), folder=copy.origin) for copy in copies]
 
 
 def _copy(address: str) -> Path:
@@ -118,14 +118,14 @@ def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
     """Ours, and what formats recognise as theirs."""
     for place, names in walk_folders(folder):
         if "manifest.json" in names:
-            yield _listed(place)
+            yield _entry_of(place)
         for other in others:
             yield from other.listed(Path(place), names)
 
 
 def listed_of(folder: str | Path) -> Listed | None:
     """The experiment in a folder itself; None if there is none."""
-    return _listed(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
+    return _entry_of(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
 
 
 def _sections_of(folder: str) -> dict[str, Section]:
@@ -136,7 +136,7 @@ def _sections_of(folder: str) -> dict[str, Section]:
         raise UserError(f"the manifest cannot be read: {error}") from None
 
 
-def _listed(folder: str) -> Listed:
+def _entry_of(folder: str) -> Listed:
     name = folder.encode("utf-8", "backslashreplace").decode()
     try:
         if folder != name:
@@ -144,38 +144,44 @@ def _listed(folder: str) -> Listed:
         sections = _sections_of(folder)
     except UserError as error:
         return Listed(folder=name, state="broken", problem=error.what)
-    empty = Section()
-    items, run = sections.get("dataset", empty), sections.get("run", empty)
-    evaluation = sections.get("evaluation", empty)
+    listed = _of_sections(folder, sections)
     status = _status_of(folder)
-    responses, errors = _total(run.counts), run.counts.get("errored", 0)
     if status.is_open:  # the manifest counts at the end
-        responses, errors = status.processed_samples + status.failed_samples, status.failed_samples
-    ended = [section.ended or section.started for section in sections.values()]
+        listed.errors = status.failed_samples
+        listed.responses = status.processed_samples + status.failed_samples
+    listed.state = _state(status, listed.state)
+    return listed
+
+
+def _of_sections(folder: str, sections: dict[str, Section]) -> Listed:
+    kinds = ("dataset", "run", "evaluation")
+    items, run, evaluation = (sections.get(kind, Section()) for kind in kinds)
+    failed = evaluation.metadata.failures
+    failures = told_once(run.metadata.failures, failed)
+    every = [*sections.values()]
+    names = filter(None, [section.name for section in every])
     return Listed(
         folder=folder,
-        name=next(
-            (section.name for section in sections.values() if section.name),
-            os.path.basename(folder),
-        ),
-        state=_state(status, sections),
+        name=next(names, os.path.basename(folder)),
+        state=_stored_state(every, failures),
         items=items.counts.get("items"),
         planned=run.planned,
-        responses=responses,
-        errors=errors,
+        responses=_total(run.counts),
+        errors=run.counts.get("errored", 0),
         evaluations=_total(evaluation.counts),
-        label_errors=sum(each.errored - each.unanswered for each in evaluation.metadata.failures),
-        reasons=[line for each in _failures(sections) for line in each.lines()],
+        label_errors=sum(each.errored - each.unanswered for each in failed),
+        reasons=[line for each in failures for line in each.lines()],
         values=_values(folder),
-        updated=max(ended, default=0.0),
+        updated=max([section.ended or section.started for section in every], default=0.0),
     )
 
 
-def _failures(sections: dict[str, Section]) -> list[Failures]:
-    run, evaluation = (
-        sections.get(kind, Section()).metadata.failures for kind in ("run", "evaluation")
-    )
-    return told_once(run, evaluation)
+def _stored_state(sections: list[Section], failures: list[Failures]) -> State:
+    """Return what the manifest says of a run that has ended."""
+    if any(each.is_total for each in failures):
+        return "failed"
+    complete = sections and all(section.complete for section in sections)
+    return "complete" if complete else "partial"
 
 
 def _total(counts: dict[str, int]) -> int:
@@ -198,19 +204,12 @@ def _status_of(folder: str) -> _Status:
         return _Status()
 
 
-def _state(status: _Status, sections: dict[str, Section]) -> State:
-    """The status file's word; one that says `running` and has fallen silent belongs to a killed process."""
+def _state(status: _Status, stored: State) -> State:
+    """Return the status file's word, or that of the manifest. A status that says `running` and has fallen silent
+    belongs to a killed process."""
     if status.is_open:
         return "running" if time.time() - status.last_update < SILENT_AFTER else "killed"
-    if status.state == "stopped":
-        return "stopped"
-    if any(each.is_total for each in _failures(sections)):
-        return "failed"
-    return (
-        "complete"
-        if sections and all(section.complete for section in sections.values())
-        else "partial"
-    )
+    return "stopped" if status.state == "stopped" else stored
 
 
 def _values(folder: str) -> dict[str, tuple[float, float, int]]:

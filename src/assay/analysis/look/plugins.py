@@ -206,17 +206,17 @@ def _read_signature(described: Described, arguments: ast.arguments) -> None:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
     for argument, default in zip(positional, defaults, strict=True):
-        typed = f"{argument.arg}: {_written(argument.annotation)}".removesuffix(": ")
-        described.engine.append(f"{typed} = {_written(default)}".removesuffix(" = "))
+        typed = f"{argument.arg}: {_source_text(argument.annotation)}".removesuffix(": ")
+        described.engine.append(f"{typed} = {_source_text(default)}".removesuffix(" = "))
     described.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     described.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         described.parameters.append(
-            _parameter(argument.arg, _written(argument.annotation), _written(default))
+            _parameter(argument.arg, _source_text(argument.annotation), _source_text(default))
         )
 
 
-def _written(node: ast.expr | None) -> str:
+def _source_text(node: ast.expr | None) -> str:
     return "" if node is None else ast.unparse(node)
 
 
@@ -235,7 +235,9 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
         if parameter.kind is parameter.KEYWORD_ONLY:
             described.parameters.append(_parameter_of(parameter))
         else:
-            described.engine.append(f"{parameter.name}: {_typed(parameter)}".removesuffix(": "))
+            described.engine.append(
+                f"{parameter.name}: {_annotation(parameter)}".removesuffix(": ")
+            )
     return described
 
 
@@ -252,14 +254,14 @@ def _with_group(described: Described, plug_ins: Registry) -> Described:
     return described
 
 
-def _typed(parameter: inspect.Parameter) -> str:
+def _annotation(parameter: inspect.Parameter) -> str:
     given = parameter.annotation
     return "" if given is parameter.empty else inspect.formatannotation(given)
 
 
 def _parameter_of(parameter: inspect.Parameter) -> dict[str, Any]:
     default = "" if parameter.default is parameter.empty else repr(parameter.default)
-    return _parameter(parameter.name, _typed(parameter), default)
+    return _parameter(parameter.name, _annotation(parameter), default)
 
 
 def _parameter(name: str, type: str, default: str) -> dict[str, Any]:

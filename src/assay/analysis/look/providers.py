@@ -81,10 +81,10 @@ def list_served(source: str) -> list[ServedModelEntry]:
     names = sorted(run_blocking(ask))
     if not names:
         raise UserError("the server has no models at all", where=model.base, fix="load one")
-    return [_served(served, known.get(served)) for served in names]
+    return [_model_entry(served, known.get(served)) for served in names]
 
 
-def _served(name: str, known: ListedModel | None) -> ServedModelEntry:
+def _model_entry(name: str, known: ListedModel | None) -> ServedModelEntry:
     return ServedModelEntry(
         name, *((known.input, known.output, known.context) if known else (None, None, None))
     )

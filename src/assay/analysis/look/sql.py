@@ -117,7 +117,7 @@ def connect(
                 "a query reads the experiment's tables and no other file", fix=fix
             ) from None
         except duckdb.Error as error:
-            raise _explained(str(error), tables, [*views]) from None
+            raise _query_error(str(error), tables, [*views]) from None
         finally:
             connection.close()
 
@@ -223,7 +223,7 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _explained(message: str, tables: Sequence[Tables], there: Sequence[str]) -> UserError:
+def _query_error(message: str, tables: Sequence[Tables], there: Sequence[str]) -> UserError:
     missing = re.search(r"Table with name (\S+) does not exist", message)
     if missing and missing[1] in TABLES:
         return UserError(

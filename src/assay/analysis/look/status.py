@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,7 +125,7 @@ class Watch:
         run = RunStatus(
             path=self.path,
             state="stopped" if left else "complete",
-            planned=self._planned(kind),
+            planned=self._plan_size(kind),
             shards=generation.shards,
             finished=len(parts),
             workers=workers,
@@ -145,7 +146,7 @@ class Watch:
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, Section])
         return self._parts
 
-    def _planned(self, kind: str) -> int | None:
+    def _plan_size(self, kind: str) -> int | None:
         content = self._root.objects.read(MANIFEST) or b"{}"
         return section_of(manifest_sections(content, self._root.place).get(kind, b"{}")).planned
 
@@ -160,20 +161,25 @@ def _add_workers(run: RunStatus, left: set[int]) -> None:
     """Set what workers do about the shards that are left, and what all of them did so far."""
     statuses = [line.status for line in run.workers]
     working = [line.status for line in run.workers if line.state == "working"]
-    held = left.intersection(shard for status in working for shard in status.shards)
+    held = left.intersection(chain.from_iterable(map(attrgetter("shards"), working)))
     free = left - held
-    run.state = "running" if working else run.state
-    run.step = " and ".join(sorted({status.step for status in working if status.step}))
-    run.rate = sum(status.rate for status in working)
-    run.tokens = sum(status.tokens for status in statuses)
-    run.cost = _total([status.cost for status in statuses])
-    run.under_way, run.free = len(held), len(free)
+    if working:
+        run.state = "running"
+    run.step = " and ".join(sorted({status.step for status in working} - {""}))
+    run.rate = sum(map(attrgetter("rate"), working))
+    run.tokens = sum(map(attrgetter("tokens"), statuses))
+    run.cost = _total([*map(attrgetter("cost"), statuses)])
+    run.under_way = len(held)
+    run.free = len(free)
     run.waiting = [*_waiting(run.workers, free)]
     run.notes = list(dict.fromkeys(note for status in statuses for note in status.notes))
     run.models = sum_lanes(status.models for status in working)
     # a beat may be old: of a worker whose shards are finished, nothing is under way
-    making = [status.models.values() for status in working if held.intersection(status.shards)]
-    for lane in chain(*making):
+    _add_lanes(run, [status for status in working if held.intersection(status.shards)])
+
+
+def _add_lanes(run: RunStatus, making: Iterable[WorkerStatus]) -> None:
+    for lane in chain.from_iterable(status.models.values() for status in making):
         run.rows += lane.present + lane.done
         run.errors += lane.errors
 

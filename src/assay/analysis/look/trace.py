@@ -141,8 +141,8 @@ def follow(
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
-    traced.calls = _logged(store, "calls", item_id)
-    _add_spans(traced, _logged(store, "traces", item_id))
+    traced.calls = _rows_of_log(store, "calls", item_id)
+    _add_spans(traced, _rows_of_log(store, "traces", item_id))
     _add_evaluations(traced, store, every, list(_rows(lines, "evaluation", item_id)), lines.labels)
     return traced
 
@@ -173,13 +173,13 @@ class _Scan:
 
 def _logs(store: Store, kind: Kind) -> list[Log]:
     """The rows of a kind, and those elsewhere that an evaluation in the folder was made from."""
-    logs = [store.log(kind, id) for id in store.ids(kind) or _unnamed(store)]
+    logs = [store.log(kind, id) for id in store.ids(kind) or _own_id(store)]
     if isinstance(store, FlatStore):
         logs += [FileLog(file) for file in elsewhere(store.folder).get(kind, [])]
     return logs
 
 
-def _unnamed(store: Store) -> list[str]:
+def _own_id(store: Store) -> list[str]:
     """A folder of rows without a manifest, from elsewhere, is an experiment as well."""
     id = getattr(store, "id", None)
     return [id] if isinstance(id, str) else []
@@ -226,7 +226,7 @@ def _only_judged(rows: Iterable[Row]) -> list[Row]:
     return [{"model_name": model, "sample_index": sample} for model, sample in places]
 
 
-def _logged(store: Store, name: str, item_id: str) -> list[Row]:
+def _rows_of_log(store: Store, name: str, item_id: str) -> list[Row]:
     """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
     wanted = msgspec.json.encode(item_id)

@@ -132,7 +132,7 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
     tie = prior = errors = None
     if options.method == "bradley-terry":
         if not bounded(table.wins, table.ties):
-            notes.append(_unbounded(names, table, options.prior))
+            notes.append(_prior_note(names, table, options.prior))
         fitted = bradley_terry(matches, prior=options.prior, **settings)
         tie = fitted.tie
         prior = fitted.prior
@@ -201,7 +201,9 @@ def _notes(played: Played, names: Sequence[str]) -> list[str]:
     notes: list[str] = []
     unranked = sorted(set(played.names) - set(names))
     if unranked:
-        notes.append(f"not ranked, because no match of theirs has a verdict: {_named(unranked)}")
+        notes.append(
+            f"not ranked, because no match of theirs has a verdict: {_names_text(unranked)}"
+        )
     if played.same:
         notes.append(f"{played.same:,} matches of a player against itself are left out")
     return notes
@@ -211,7 +213,7 @@ def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list
     groups = pieces(table.played > 0)
     if len(groups) < 2:
         return
-    shown = " | ".join(_named([names[at] for at in group]) for group in groups[:_MOST_NAMED])
+    shown = " | ".join(_names_text([names[at] for at in group]) for group in groups[:_MOST_NAMED])
     more = f" | and {len(groups) - _MOST_NAMED} more" if len(groups) > _MOST_NAMED else ""
     what = f"the players fall into {len(groups)} groups that never met: {shown}{more}"
     if method != "win-rate":
@@ -221,9 +223,10 @@ def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list
     notes.append(f"{what}; rates of different groups say nothing about each other")
 
 
-def _unbounded(names: Sequence[str], table: Counted, prior: float | None) -> str:
+def _prior_note(names: Sequence[str], table: Counted, prior: float | None) -> str:
     """What to say where no finite strengths are the most likely ones; an error where a prior is ruled out."""
-    groups = [_named([names[at] for at in group]) for group in rungs(table.wins, table.ties)]
+    ordered = rungs(table.wins, table.ties)
+    groups = [_names_text([*map(names.__getitem__, group)]) for group in ordered]
     if len(groups) > 1:
         what = f"nobody ever won or tied against a better group: {' > '.join(groups[:_MOST_NAMED])}"
         what += " > …" if len(groups) > _MOST_NAMED else ""
@@ -275,7 +278,7 @@ def _matrix(order: Sequence[int], names: Sequence[str], table: Counted) -> WinMa
     return WinMatrix([names[at] for at in order], wins, ties)
 
 
-def _named(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     """A few names; of more, how many there are."""
     shown = ", ".join(names[:_MOST_NAMED])
     return f"{shown}, … ({len(names)} in all)" if len(names) > _MOST_NAMED else shown

@@ -63,16 +63,16 @@ def verify_labels(
     manifest = manifests.get("evaluation")
     if manifest is None:
         return Found()
-    identities = _planned(manifest)
+    identities = _planned_identities(manifest)
     names = [*identities]
     if ADOPTED in manifest.plan:
-        return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
+        return _without_verdicts(manifest, "foreign scorers", "labels of another program's scorers")
     try:
         bench = bench_of(folder, config)
         scorers, failed, models = _bind(bench.config, names)
         store = bench.show()
     except Exception as error:  # the config, its code and the rows are anybody's
-        return _unverified(manifest, ", ".join(names), reason_of(error))
+        return _without_verdicts(manifest, ", ".join(names), reason_of(error))
     changed = [
         scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
     ]
@@ -95,13 +95,13 @@ def verify_labels(
     return Found(verdicts, notes)
 
 
-def _planned(manifest: Manifest) -> dict[str, Any]:
+def _planned_identities(manifest: Manifest) -> dict[str, Any]:
     """Return the scorers of the plan and their identities; a damaged plan may lack either."""
     planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
     return {str(scorer.get("name")): scorer.get("identity") for scorer in planned}
 
 
-def _unverified(manifest: Manifest, name: str, reason: str) -> Found:
+def _without_verdicts(manifest: Manifest, name: str, reason: str) -> Found:
     rows = sum(count for outcome, count in manifest.counts.items() if outcome != "transient")
     verdict = Verdict(stored=rows)
     verdict.excuse(reason, rows)

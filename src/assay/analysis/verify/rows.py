@@ -157,7 +157,7 @@ def compare_rows(
     """Pair the rows that are not equal. `failed` says of scorers why they gave nothing; `whole`: every label should be
     stored; `lost`: why responses may be missing."""
     decode = row_decoder(Evaluation)
-    alone = _decoded(decode, computed.missing())
+    alone = _decode_lines(decode, computed.missing())
     for one, row, other in pair_rows(alone, map(decode, computed.odd), _place):
         verdict = verdicts.get(one.scorer)
         if verdict is None or (row is None and not (whole and _is_logged(one))):
@@ -165,7 +165,7 @@ def compare_rows(
         verdict.stored += row is None
         reason = ""
         if row is not None:
-            reason = _excused(row, other) if other else failed.get(row.scorer) or lost
+            reason = _excuse(row, other) if other else failed.get(row.scorer) or lost
         found = row_differences(row, other, "no response gives it", _differences)
         if reason:
             verdict.excuse(reason)
@@ -178,7 +178,9 @@ def _place_text(row: Evaluation) -> str:
     return f"{row.item_id} sample {row.sample_index}{of}"
 
 
-def _decoded(decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]) -> Iterator[Evaluation]:
+def _decode_lines(
+    decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]
+) -> Iterator[Evaluation]:
     for line in lines:
         with suppress(ValueError, RecursionError):  # the seal tells
             yield decode(line)
@@ -188,7 +190,7 @@ def _is_logged(row: Evaluation) -> bool:
     return NOT_LOGGED not in (row.error or "")
 
 
-def _excused(stored: Evaluation, computed: Evaluation) -> str:
+def _excuse(stored: Evaluation, computed: Evaluation) -> str:
     """Why a row cannot be verified: it takes a call or a model that is not here, or an accident made it."""
     if not _is_logged(computed):
         return NOT_LOGGED

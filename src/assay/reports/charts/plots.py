@@ -138,7 +138,7 @@ def scatter(
     canvas = plane.canvas
     canvas.across(plane.xs, 14, 276, across)
     canvas.upwards(plane.ys, 60, WIDTH - 16, upwards)
-    canvas.path([*map(plane.place, _undominated(drawn, less))], "aim")
+    canvas.path([*map(plane.place, _frontier(drawn, less))], "aim")
     for point in drawn:
         tip = f"{point.name}: {_point_text(point)} at {number(point.x)}"
         plane.mark(point, "pale s0", f"{tip}; {point.note}" if point.note else tip, 5)
@@ -182,7 +182,7 @@ def _point_text(point: Point) -> str:
     return exactly(point.y, point.low, point.high, point.method)
 
 
-def _undominated(points: Sequence[Point], less: bool) -> list[Point]:
+def _frontier(points: Sequence[Point], less: bool) -> list[Point]:
     """From the cheapest on, each that is better than all cheaper ones."""
     sign = 1 if less else -1
     best: list[Point] = []
