@@ -163,7 +163,8 @@ def experiment(
     overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Experiment":
-    """A config bound to its folder, not yet run, with the options of `assay run` (see Options, `cluster.place`).
+    """A config bound to its folder, not yet run, with the options of `assay run` (see Options,
+    `cluster.place`).
 
     Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
     `provider:name` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
@@ -197,7 +198,8 @@ def experiment(
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
-    """Run a config, or what the arguments of `experiment` describe. The same call resumes where it stopped."""
+    """Run a config, or what the arguments of `experiment` describe. The same call resumes where it
+    stopped."""
     from assay.threads import run_blocking
 
     return run_blocking(lambda: run_async(source, **options))
@@ -209,7 +211,8 @@ async def run_async(source: "Source | None" = None, **options: Any) -> "Result":
 
 
 async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
-    """Run an experiment, or an evaluation, that is bound already; then write the `outputs:` of its config."""
+    """Run an experiment, or an evaluation, that is bound already; then write the `outputs:` of its
+    config."""
     from asyncio import to_thread
 
     result = await step.run(stop)
@@ -226,22 +229,24 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
 def lock(
     source: "Source | None" = None, *, output: str | Path | None = None, **options: Any
 ) -> "Locked":
-    """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
-    `experiment`. `run(config, locked=True)` refuses anything else."""
+    """Write what determines the numbers of a config to `output`, by default beside it; arguments as
+    those of `experiment`. `run(config, locked=True)` refuses anything else."""
     from assay.engine.experiment.locks.lock import lock
 
     return lock(experiment(source, **options), output)
 
 
 def plan(source: "Source | None" = None, **options: Any) -> "Plan":
-    """How many cells a config has, how many have rows, how many would run; arguments as those of `experiment`."""
+    """Tell how many cells a config has, how many have rows, how many would run; arguments as those
+    of `experiment`."""
     from assay.engine.experiment import plan
 
     return plan.plan(experiment(source, **options))
 
 
 def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
-    """All that can be known before spending: raises a ConfigError with all problems, returns warnings."""
+    """All that can be known before spending: raises a ConfigError with all problems, returns
+    warnings."""
     return experiment(source, **options).validate()
 
 
@@ -254,8 +259,8 @@ def evaluate(
     overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Result":
-    """Score responses, then measure. Options: `output_dir`; `retry_errors`; `budget`, how many matches are played;
-    `workers`, `shard` and `on`, by whom."""
+    """Score responses, then measure. Options: `output_dir`; `retry_errors`; `budget`, how many
+    matches are played; `workers`, `shard` and `on`, by whom."""
     from assay.engine.cluster.place import evaluation
     from assay.threads import run_blocking
 
@@ -274,8 +279,8 @@ def aggregate(
     on: str | None = None,
     **options: Any,
 ) -> "Result":
-    """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's. Options are
-    `retry_errors` and `workers`."""
+    """Compute metrics from the evaluations of folders or files together; `metrics` replace the
+    config's. Options are `retry_errors` and `workers`."""
     from assay.engine.cluster.place import aggregation
     from assay.threads import run_blocking
 

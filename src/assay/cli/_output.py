@@ -55,7 +55,7 @@ def print_sheet(sheet: Any, form: str = "table") -> None:
 
 
 def has_colour() -> bool:
-    """Whether standard output is a terminal that shows colours and nobody asked for none."""
+    """Return whether standard output is a terminal that shows colours and nobody asked for none."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (
@@ -87,7 +87,8 @@ def show_apart(value: Any, result: Any, *, as_json: bool) -> None:
 
 
 def print_notes(notes: Any) -> None:
-    """What a person should know, on standard error; a terminal would break lines within words."""
+    """Print what a person should know, on standard error; a terminal would break lines within
+    words."""
     width = get_terminal_size().columns if sys.stderr.isatty() else 0
     for note in notes:
         text = f"note: {api.plain(note)}"

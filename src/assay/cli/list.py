@@ -29,7 +29,8 @@ def _providers(ctx: click.Context) -> Iterator[str]:
 def command(
     kind: str, name: str, include_path: str | None, unsupported: bool, form: str, as_json: bool
 ) -> None:
-    """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every kind.
+    """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every
+    kind.
 
     `providers` are those that a model's name can begin with. `models NAME` asks a provider which models it has;
     NAME may also be a server's address. `benchmarks NAME` are those with NAME in theirs; it may be a pattern with `*`.
@@ -55,7 +56,8 @@ def command(
 
 
 def indexed(ask: Any, include_path: str | None) -> Any:
-    """What an index of benchmarks is asked, with a display while it is made, which is once for an installation."""
+    """Return what an index of benchmarks answers, with a display while it is made, which is once
+    for an installation."""
     options = {"include_path": include_path or ""}
     if not sys.stderr.isatty():
         return ask(**options)

@@ -37,7 +37,8 @@ def command(
 
 
 def _open(address: str) -> bool:
-    """Whether a browser was opened. Without a screen only one of the terminal could be, over what is printed here."""
+    """Return whether a browser was opened. Without a screen only one of the terminal could be, over
+    what is printed here."""
     screen = sys.platform == "darwin" or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

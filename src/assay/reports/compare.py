@@ -65,7 +65,7 @@ def interval_text(level: float) -> str:
 
 
 def _explanation(comparison: Comparison) -> str:
-    """What the columns of the pairs mean, with this comparison's numbers."""
+    """Explain what the columns of the pairs mean, with this comparison's numbers."""
     count = len(comparison.pairs)
     tested = f"p{' and interval' * (count > 1)} {_correction(count, 'pair')}"
     found = "could show: the smallest difference found 4 times in 5"
@@ -103,7 +103,8 @@ def p_text(p: float) -> str:
 
 
 def verdict_cell(pair: Pair | Agreement, otherwise: str) -> Cell:
-    """The word, and what would settle what is open; `otherwise` is said where no number of items would."""
+    """The word, and what would settle what is open; `otherwise` is said where no number of items
+    would."""
     verdict: str = pair.verdict
     if verdict == "inconclusive":
         verdict += f", {pair.reason or items_text(pair.items_needed) or otherwise}"
@@ -123,7 +124,8 @@ def items_text(needed: tuple[int, int | None] | None) -> str:
 
 
 def reference_view(result: Referenced) -> Sheet:
-    """A line for each of our values and its published one, then what differs in how they were measured."""
+    """A line for each of our values and its published one, then what differs in how they were
+    measured."""
     agreements, level = result.agreements, interval_text(result.level)
     names = ["<side", "<benchmark", "ours", "published", "difference", level]
     columns = columns_of(*names, "?p", "?could show", "<verdict")
@@ -194,7 +196,8 @@ def _titles(table: Across) -> list[str]:
 
 
 def _by_side(table: Across) -> Table:
-    """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
+    """A line for each side, a column for each label, then the items and the failures of the label
+    with most of them."""
     rows: list[Row] = []
     for name, values in table.sides.items():
         shown = [_across_cells(values.get(label))[0] for label in table.labels]

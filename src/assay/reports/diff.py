@@ -147,7 +147,7 @@ def _answer_parts(diff: Diff) -> Parts:
 
 
 def _is_shifted(each: ServedAs, first: SideUse, second: SideUse) -> bool:
-    """Whether a share of the responses ended otherwise."""
+    """Return whether a share of the responses ended otherwise."""
     return each.what == "finish reason" and each.a * second.responses != each.b * first.responses
 
 

@@ -113,7 +113,7 @@ def _confusion(calibration: Calibration) -> Table:
 
 
 def words(calibration: Calibration) -> tuple[str, str]:
-    """What the judge can say."""
+    """Return what the judge can say."""
     return ("first", "second") if calibration.match else ("pass", "fail")
 
 
@@ -132,7 +132,7 @@ def _rate(estimate: Estimate) -> Cell:
 
 
 def missing(calibration: Calibration) -> list[tuple[str, str]]:
-    """What could not be made, and why; a reason that all models share is named once."""
+    """Return what could not be made, and why; a reason that all models share is named once."""
     estimates = {
         "Cohen's kappa": calibration.agreement.kappa,
         "sensitivity": calibration.sensitivity,

@@ -128,7 +128,7 @@ def _fact(value: Any) -> str:
 
 
 def _duplicates(dataset: "StoredDataset") -> list[Line]:
-    """How many items are alike, and which."""
+    """Return lines about how many items are alike, and which."""
     duplicates = dataset.duplicates
     if not duplicates:  # they were not asked for
         return []
@@ -156,7 +156,7 @@ def plug_ins(plug_ins: "Sequence[PlugIn]") -> Sheet:
 
 
 def providers(entries: "Sequence[ProviderEntry]") -> Sheet:
-    """Those that have a key first: they can be used."""
+    """Show the providers, those that have a key first: they can be used."""
     ordered = sorted(entries, key=lambda entry: not entry.is_set)
     table = Table(
         columns_of("<provider", "<what it is", "<variable of its key", "<set"),
@@ -240,7 +240,7 @@ def answer(queried: "QueryAnswer", most: int | None = None) -> Sheet:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    """Whether a column has numbers and nothing else but null."""
+    """Return whether a column has numbers and nothing else but null."""
     kinds = {type(value) for value in values} - {type(None)}
     return bool(kinds) and all(
         issubclass(kind, (int, float)) and kind is not bool for kind in kinds

@@ -177,7 +177,8 @@ def watch(
     run: Callable[[Stop], Awaitable[T]],
     display: Literal["none", "live", "lines", "events"] = "live",
 ) -> T:
-    """What `run(stop)` gives, with a display of its progress meanwhile; SIGINT and SIGTERM ask it to stop."""
+    """Return what `run(stop)` gives, with a display of its progress meanwhile; SIGINT and SIGTERM
+    ask it to stop."""
 
     async def run_watched() -> T:
         stop = Stop()
@@ -198,7 +199,7 @@ def emit(event: Any) -> None:
 
 
 def program_output() -> TextIO:
-    """Where `emit` prints: standard output, also while user code prints elsewhere."""
+    """Return where `emit` prints: standard output, also while user code prints elsewhere."""
     return _for_programs or sys.stdout
 
 

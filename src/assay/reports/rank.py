@@ -76,7 +76,7 @@ def _met(wins: int, ties: int) -> str:
 
 
 def _explanation(ranking: Ranking) -> str:
-    """Where the numbers come from, in one line."""
+    """Say where the numbers come from, in one line."""
     over = f"{count(ranking.matches, 'match', 'matches')} of {count(ranking.items, 'item')}"
     parts = [f"label {ranking.label}", f"{ranking.method} over {over}"]
     counted = (

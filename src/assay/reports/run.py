@@ -81,7 +81,8 @@ def _table(rows: Sequence[MetricRow]) -> Table:
 
 
 def _side_by_side(rows: Sequence[MetricRow]) -> list[Table]:
-    """Return a table with a column for each metric, where there are several and a group has each once."""
+    """Return a table with a column for each metric, where there are several and a group has each
+    once."""
     groups = _groups(rows)
     metrics = dict.fromkeys(row["metric_name"] for row in rows)
     if len(metrics) < 2 or len(rows) > sum(map(len, groups)):
@@ -132,7 +133,8 @@ def _brief(row: MetricRow | None) -> Cell:
 def _with_names(
     rows: Sequence[MetricRow], more: Sequence[str], numbers: Mapping[str, Row]
 ) -> Table:
-    """Facets on the left of numbers. What all rows share is the title, so that the table fits a terminal."""
+    """Facets on the left of numbers. What all rows share is the title, so that the table fits a
+    terminal."""
     shared: list[str] = []
     columns: list[Column] = []
     cells: list[Row] = []
@@ -228,7 +230,7 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
 
 
 def _usage_by_model(result: Result) -> dict[str, Mapping[str, Any]]:
-    """What responses used by model, then what the calls inside of tasks and scorers used."""
+    """Return what responses used by model, then what the calls inside of tasks and scorers used."""
     used: dict[str, Mapping[str, Any]] = {}
     for manifest in filter(None, (result.run, result.evaluation)):
         if manifest is result.run:

@@ -85,8 +85,8 @@ class Sheet(NamedTuple):
     title: str = ""
 
     def form(self, name: str = "table", *, width: int | None = None, colour: bool = False) -> str:
-        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` (by default what the terminal has) and
-        `colour` are for tables."""
+        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` (by default what the terminal
+        has) and `colour` are for tables."""
         if name == "table":
             from assay.reports.terminal import terminal_text, terminal_width
 
@@ -126,7 +126,8 @@ class Sheet(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """Text from anywhere with nothing that a terminal would obey; what is not a character is a question mark."""
+    """Text from anywhere with nothing that a terminal would obey; what is not a character is a
+    question mark."""
     return plain(text if text.isascii() else text.encode("utf-8", "replace").decode())
 
 
@@ -146,7 +147,8 @@ def count(n: int, noun: str, plural: str = "") -> str:
 
 
 def cost_text(cost: float, unpriced: int) -> str:
-    """Dollars, and whether something without a known price is missing from them; never 0 for what is unknown."""
+    """Dollars, and whether something without a known price is missing from them; never 0 for what
+    is unknown."""
     if unpriced and not cost:
         return "unknown"
     if not cost:
@@ -216,8 +218,8 @@ def figures(
     sign: str = "",
     between: str = "–",
 ) -> tuple[str, Cell]:
-    """Return a value and its interval with the same digits: dashes for what is missing, one bound where
-    the other end is open, and a mark where `method` says that it is weak."""
+    """Return a value and its interval with the same digits: dashes for what is missing, one bound
+    where the other end is open, and a mark where `method` says that it is weak."""
     places = decimals(value, low, high)
     shown, start, end = (number_text(each, places, sign) for each in (value, low, high))
     if low is None and high is None:
@@ -300,7 +302,8 @@ def failed_text(counts: Mapping[str, int]) -> str:
 
 
 def columns_of(*names: str | Column) -> list[Column]:
-    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold, `?` for numbers to spare."""
+    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold, `?` for
+    numbers to spare."""
     return [
         name
         if isinstance(name, Column)
@@ -341,8 +344,8 @@ def style_of(cell: str | Cell) -> Style:
 
 
 def sheet(value: Any, **options: Any) -> Sheet:
-    """What `assay` shows of a result: str() of it is the table, `form("markdown")` another form, and a notebook shows
-    it by itself."""
+    """Return what `assay` shows of a result: str() of it is the table, `form("markdown")` another
+    form, and a notebook shows it by itself."""
     from importlib import import_module
 
     shown: Any = value[0] if isinstance(value, list) and value else value
@@ -357,8 +360,8 @@ def sheet(value: Any, **options: Any) -> Sheet:
 
 
 def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
-    """Write a result to a file in the form that its name asks for: .json (everything, unrounded), .csv, .md, .tex or
-    .html. `force` replaces a file that Assay did not write."""
+    """Write a result to a file in the form that its name asks for: .json (everything, unrounded),
+    .csv, .md, .tex or .html. `force` replaces a file that Assay did not write."""
     from assay.store.written import write_named
 
     file, suffix = checked_suffix(path)

@@ -54,7 +54,8 @@ def terminal_width() -> int:
 
 
 def terminal_text(sheet: Sheet, width: int, colour: bool = False) -> str:
-    """The sheet as lines of at most `width` columns; with `colour`, in what its styles look like."""
+    """The sheet as lines of at most `width` columns; with `colour`, in what its styles look
+    like."""
     lines: list[str] = []
     for part in sheet.body():
         lines += (
@@ -117,7 +118,8 @@ def _table(table: Table, width: int, colour: bool) -> list[str]:
 def _fitting(
     table: Table, width: int, colour: bool, folds: Sequence[_Fold], groups: Sequence[str] = ()
 ) -> list[str] | None:
-    """The table with its title, by the first of the folds that does; each group is a heading above its rows."""
+    """The table with its title, by the first of the folds that does; each group is a heading above
+    its rows."""
     rows = [
         [_text(column, cell) for column, cell in zip(table.columns, row, strict=True)]
         for row in table.rows
@@ -139,7 +141,7 @@ def _fitting(
 
 
 def _text(column: Column, cell: str | Cell) -> str:
-    """Where numbers fold, a number stays with its word."""
+    """Return the text of a cell. Where numbers fold, a number stays with its word."""
     text = one_line(text_of(cell))
     return re.sub(r"(?<=\d) (?=\w)", "\xa0", text) if column.folds else text
 
@@ -149,8 +151,8 @@ def _title(table: Table, width: int, colour: bool) -> Iterator[str]:
 
 
 def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
-    """Names without what they share, broken within or as headings of their rows; and one column less at a time, first
-    those that have one value."""
+    """Names without what they share, broken within or as headings of their rows; and one column
+    less at a time, first those that have one value."""
     short, notes = _without_prefixes(table)
     spare = [at for at, column in enumerate(table.columns) if column.spare][::-1]
     spare.sort(key=lambda at: len({text_of(row[at]) for row in table.rows}) > 1)
@@ -168,7 +170,8 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
 
 
 def _attempts(table: Table, spare: int) -> Iterator[tuple[Sequence[_Fold], int, int]]:
-    """Yield folds, how many spare columns are dropped, and how many names are headings of their rows."""
+    """Yield folds, how many spare columns are dropped, and how many names are headings of their
+    rows."""
     names = 0 if table.compact else sum(1 for _ in takewhile(lambda own: own.text, table.columns))
     one, last = min(names, 1), min(names, len(table.columns) - 1)
     further = [(_NARROW, most) for most in range(2, last + 1)]
@@ -205,7 +208,8 @@ def _left_out(table: Table, at: int) -> str:
 
 
 def _without_prefixes(table: Table) -> tuple[Table, list[str]]:
-    """The table with an ellipsis for what all names of a column begin with, and what it stands for."""
+    """The table with an ellipsis for what all names of a column begin with, and what it stands
+    for."""
     rows = [list(row) for row in table.rows]
     notes: list[str] = []
     for at, column in enumerate(table.columns):
@@ -222,7 +226,7 @@ def _without_prefixes(table: Table) -> tuple[Table, list[str]]:
 
 
 def _prefix(texts: set[str]) -> str:
-    """What all texts begin with, up to the end of a part of a name; none is left empty."""
+    """Return what all texts begin with, up to the end of a part of a name; none is left empty."""
     shared = os.path.commonprefix([text.split(" ")[0][:-1] for text in texts])  # noqa: RUF071  letters are meant
     return re.sub(r"[^/_.:-]*$", "", shared)
 
@@ -254,7 +258,7 @@ def _widths(
 
 
 def _step(widths: Sequence[int], at: int) -> int:
-    """How far the widest column shrinks before another is the widest."""
+    """Return how far the widest column shrinks before another is the widest."""
     return max(
         1, widths[at] - max((wide for other, wide in enumerate(widths) if other != at), default=0)
     )
@@ -312,8 +316,8 @@ def _folded_lines(
 
 
 def _stacked(table: Table, width: int, colour: bool) -> list[str]:
-    """Rows below one another, each as a small table of headings and values, or where even that is too wide, each value
-    below its heading."""
+    """Rows below one another, each as a small table of headings and values, or where even that is
+    too wide, each value below its heading."""
     lines = [*_title(table, width, colour)]
     names = [clean(column.name) for column in table.columns]
     small = facts_table(["<name", "<value"], [], depth=1)

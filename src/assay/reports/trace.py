@@ -70,7 +70,8 @@ def _add_sample(tree: _Tree, sample: Sample) -> None:
 
 
 def _add_match(tree: _Tree, match: Match) -> None:
-    """The winner in each order of the seats, and of both together: where the orders disagree it is a tie."""
+    """The winner in each order of the seats, and of both together: where the orders disagree it is
+    a tie."""
     first, second = match.players
     winners = [_winner(row, first, second) for row in match.evaluations]
     whole = winners[0] if len(set(winners)) == 1 else f"tie: {' and '.join(winners)}"
@@ -131,7 +132,7 @@ def _add_messages(tree: _Tree, depth: int, messages: Iterable[dict[str, Any]]) -
 
 
 def _add_tool_calls(tree: _Tree, depth: int, calls: Any) -> None:
-    """What a turn asks tools for: OpenAI's form, or whatever else stands there as it is."""
+    """Add what a turn asks tools for: OpenAI's form, or whatever else stands there as it is."""
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
         asked = call.get("function") if isinstance(call, dict) else None
         if isinstance(asked, dict):

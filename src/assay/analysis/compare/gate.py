@@ -83,11 +83,12 @@ def gate(
     cluster_by: str = "",
     **bounds: Any,
 ) -> Gated:
-    """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a config), or those of
-    the config: the one named, or the folder's own. `baseline` is for gates that name none. Unfinished or
-    damaged evidence is `incomplete`, unless `partial` wants to judge what there is; weak evidence is inconclusive,
-    unless `allow_weak` lets it decide. `cluster_by` is what items share that belong together, by default that of the
-    config or of the experiment's own metrics."""
+    """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a
+    config), or those of the config: the one named, or the folder's own. `baseline` is for gates
+    that name none. Unfinished or damaged evidence is `incomplete`, unless `partial` wants to judge
+    what there is; weak evidence is inconclusive, unless `allow_weak` lets it decide. `cluster_by`
+    is what items share that belong together, by default that of the config or of the experiment's
+    own metrics."""
     loaded = _config(path, config)
     own = loaded.gates if loaded else ()
     if bounds:
@@ -133,8 +134,8 @@ def _checks(
 
 
 def _holm(gates: Sequence["_Gate"], manner: Manner) -> list[Check]:
-    """Return the checks, of which only those fail that do so after correction for their number (Holm 1979): with m
-    checks of which r fail, the others must fail at 1 - alpha / (m - r)."""
+    """Return the checks, of which only those fail that do so after correction for their number
+    (Holm 1979): with m checks of which r fail, the others must fail at 1 - alpha / (m - r)."""
 
     def checks_at(level: float) -> list[Check]:
         return [check for gate in gates for check in gate.checks(level)]
@@ -230,7 +231,8 @@ class _Gate:
             yield self._check("max_drop", gate.max_drop, self._drop_evidence(gate.max_drop))
 
     def _label(self, *sides: Side) -> tuple[str, str]:
-        """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
+        """Return the label and its scorer. Where all calls failed no label is known, and the gate
+        is inconclusive about the one that was wanted."""
         if any(side.labels() for side in sides):
             return shared_label(sides, self.gate.label, self.bound)
         named = self.side.labels(verdicts=False)
@@ -243,8 +245,8 @@ class _Gate:
         row = own.row
 
         def missing(outcome: Outcome) -> str:
-            """Tell what the missing rows could do: if all were wrong, and if all were right, when the interval moves as
-            far as its value does."""
+            """Tell what the missing rows could do: if all were wrong, and if all were right, when
+            the interval moves as far as its value does."""
             if row["used_sample_count"] == row["total_sample_count"]:
                 return ""
             bound = replace(self.bound, policy=_ALL_WRONG)
@@ -374,8 +376,8 @@ def _of_row(row: MetricRow, sign: int, threshold: float) -> BoundEvidence:
 
 
 def _metric(gate: GateConfig, config: Config | None) -> BoundMetric:
-    """The config's metric of this name, of several the one of the gate's label, over all rows that the gate chooses; or
-    the plug-in of this name."""
+    """The config's metric of this name, of several the one of the gate's label, over all rows that
+    the gate chooses; or the plug-in of this name."""
     named = [
         bound for bound in (bind_metrics(config) if config else ()) if bound.name == gate.metric
     ]

@@ -24,8 +24,9 @@ _ENOUGH = 0.5  # share of the items of one id that must ask the same, so that id
 
 
 def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
-    """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
-    that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
+    """The sides with items that have the same id if they are the same, and what was done for that.
+    Ids of experiments that Assay ran are trusted; those that other tools gave, and different ones,
+    are compared with the questions."""
     of_source = {id(side.source): side for side in sides}
     sources = sources_of(sides)
     pairs = [*combinations(of_source.values(), 2)]
@@ -72,14 +73,14 @@ def _question_of(item: Item) -> str:
 
 
 def _agree(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
-    """Whether items of one id mostly ask the same."""
+    """Return whether items of one id mostly ask the same."""
     shared = first.keys() & second.keys()
     return bool(shared) and sum(first[id] == second[id] for id in shared) >= _ENOUGH * len(shared)
 
 
 def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
-    """The side with the hashes of questions for those of ids; of a question that comes several times, nothing can tell
-    which is meant, and these keep ids of their own."""
+    """The side with the hashes of questions for those of ids; of a question that comes several
+    times, nothing can tell which is meant, and these keep ids of their own."""
     columns = side.columns
     new = np.array([texts.get(id, id) for id in columns.ids.tolist()], dtype=np.uint64)
     values, counts = np.unique(new, return_counts=True)
@@ -100,8 +101,8 @@ def _with_columns(side: Side, **changes: Any) -> Side:
 
 
 def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:
-    """The sides, the label to look at, and what was done: `first=second` pairs labels that tools call differently, one
-    for each side."""
+    """The sides, the label to look at, and what was done: `first=second` pairs labels that tools
+    call differently, one for each side."""
     labels = [sorted(side.labels()) for side in sides]
     if "=" not in wanted or all(wanted in each for each in labels):
         return list(sides), wanted, []

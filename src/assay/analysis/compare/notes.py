@@ -34,7 +34,8 @@ class _Served(msgspec.Struct):
 
 
 def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
-    """Return a line for each thing that differs and should not, and on items that belong together."""
+    """Return a line for each thing that differs and should not, and on items that belong
+    together."""
     sources = sources_of(sides)
     first = values[0]
     clusters = cluster_lines([measure.row for measure in values])
@@ -70,7 +71,8 @@ def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
 
 
 def _served_notes(sources: Sequence[Source]) -> Iterable[str]:
-    """A model that is called the same must have been served the same, in all sources and within each."""
+    """A model that is called the same must have been served the same, in all sources and within
+    each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
         for model, served in once(source, _served_in):
@@ -131,7 +133,8 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
 
 
 def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
-    """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
+    """For each item its sample with the highest or the lowest score; the first of them, if there
+    are several."""
     side = measure.side
     columns = side.columns
     at = side.rows(measure.label)
@@ -158,7 +161,7 @@ def _responses(whole: SideRows) -> ResponseRows:
 
 
 def answer_of(row: Mapping[str, Any]) -> str:
-    """What a response shows as its answer."""
+    """Return what a response shows as its answer."""
     if row.get("response"):
         return str(row["response"])
     if row.get("output") is not None:

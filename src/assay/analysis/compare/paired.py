@@ -153,7 +153,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def partial(self) -> str:
-        """What is present of what was planned, where that is not all."""
+        """Return what is present of what was planned, where that is not all."""
         return self.source.partial()
 
     def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":

@@ -86,8 +86,9 @@ class Diff(Shown, kw_only=True):
 def diff(
     a: str | Path, b: str | Path, *, label: str = "", limit: int = FLIPS, **options: Any
 ) -> Diff:
-    """What differs between two experiments: folders, or files of rows. `limit` is how many changed items are shown
-    under each label, and in the data; further options as in CompareOptions."""
+    """Return what differs between two experiments: folders, or files of rows. `limit` is how many
+    changed items are shown under each label, and in the data; further options as in
+    CompareOptions."""
     chosen = checked(CompareOptions(label=label, flips=limit, **options))
     first, second = find_each([a, b])
     config, notes = config_diff(first, second)

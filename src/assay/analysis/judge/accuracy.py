@@ -57,7 +57,7 @@ class Verdicts(NamedTuple):
         return Verdicts._make(column[chosen] for column in self)
 
     def decided(self) -> "Verdicts":
-        """Those that neither calls a tie."""
+        """Return those that neither calls a tie."""
         return self.where((self.truth != 0.5) & (self.judge != 0.5))
 
     def mean(self, values: FloatArray, level: float, missing: str = "") -> Estimate:
@@ -109,8 +109,8 @@ def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
 
 
 def confusion(verdicts: Verdicts) -> Confusion:
-    """Decided answers by both verdicts: how many independent ones they are worth. Where answers share an item, or some
-    stand for more than others, that is fewer than were labelled."""
+    """Decided answers by both verdicts: how many independent ones they are worth. Where answers
+    share an item, or some stand for more than others, that is fewer than were labelled."""
     decided = verdicts.decided()
     cells: dict[float, tuple[float, float]] = {}
     for kind in (1.0, 0.0):

@@ -27,8 +27,8 @@ Ints = IntArray
 
 
 def position_bias(judged: Judged, level: float) -> Estimate:
-    """The payoff of the first seat above 0.5, over pairs judged in both seats: 0 if seats do not matter. Needs no
-    labels."""
+    """The payoff of the first seat above 0.5, over pairs judged in both seats: 0 if seats do not
+    matter. Needs no labels."""
     if not judged.match:
         return none("only a judge of pairs has seats")
     pairs = [answer for answer in judged.answers if len(answer.seats) == 2]
@@ -61,8 +61,9 @@ def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
 
 
 def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Estimate:
-    """How the odds of a pass change with each doubling of the answer's length, among answers that people labelled
-    alike; in a match, of the first player's length against the second's. 1 if length does not matter."""
+    """Return how the odds of a pass change with each doubling of the answer's length, among answers
+    that people labelled alike; in a match, of the first player's length against the second's. 1 if
+    length does not matter."""
     chosen = [
         answer
         for answer in judged.labelled()
@@ -93,8 +94,9 @@ def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Est
 
 
 def _strata(answers: Sequence[Answer]) -> tuple[list[Answer], FloatArray, int]:
-    """The answers whose label the judge gave different verdicts to (others say nothing about length), an indicator
-    column for each such label, and how often the judge gave the rarer verdict."""
+    """The answers whose label the judge gave different verdicts to (others say nothing about
+    length), an indicator column for each such label, and how often the judge gave the rarer
+    verdict."""
     counted = Counter((answer.truth, answer.judge) for answer in answers)
     rarer = {truth: min(counted[truth, 0.0], counted[truth, 1.0]) for truth, _ in counted}
     telling = sorted(truth for truth, count in rarer.items() if truth is not None and count)
@@ -112,7 +114,8 @@ def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
 
 
 def own_models(source: Source, judged: Judged) -> set[str] | None:
-    """The judged models that are the judge itself; None where a panel has some and does not say whose they are."""
+    """The judged models that are the judge itself; None where a panel has some and does not say
+    whose they are."""
     manifest = source.manifest("evaluation")
     recorded: dict[str, Any] = manifest.metadata.get(OWN_ANSWERS) or {} if manifest else {}
     own = set[str](recorded.get(judged.scorer, ()))
@@ -127,8 +130,9 @@ def own_models(source: Source, judged: Judged) -> set[str] | None:
 
 
 def self_preference(judged: Judged, own: Collection[str] | None, level: float) -> Estimate:
-    """How much more the judge favours its own answers than people do, beyond what it does with others' answers. `own`
-    are the models that are the judge itself; None if that is not known."""
+    """Return how much more the judge favours its own answers than people do, beyond what it does
+    with others' answers. `own` are the models that are the judge itself; None if that is not
+    known."""
     answers = [answer for answer in judged.labelled() if answer.judge is not None]
     if own is None:
         return none("a model of the panel gave answers, and which of them it is was not recorded")
@@ -159,7 +163,8 @@ def _mean(chosen: Mask, values: FloatArray, weights: FloatArray) -> float:
 
 
 def _contributions(chosen: Any, values: FloatArray, weights: FloatArray, item: Ints) -> FloatArray:
-    """What each item adds to or takes from the mean of the chosen values: the linearised ratio."""
+    """Return what each item adds to or takes from the mean of the chosen values: the linearised
+    ratio."""
     used = weights * chosen
     spread = np.bincount(item, weights=used * (values - _mean(chosen, values, weights)))
     return spread * len(spread) / used.sum()
@@ -182,8 +187,8 @@ def logistic(
     cluster: Integers,
     weights: FloatArray,
 ) -> Fitted | None:
-    """Log odds of the outcome as a linear function of the columns, by Newton's method; None where no finite one fits
-    best."""
+    """Log odds of the outcome as a linear function of the columns, by Newton's method; None where
+    no finite one fits best."""
     coefficients = np.zeros(columns.shape[1])
     for _ in range(_MOST_STEPS):
         chance = 1 / (1 + np.exp(-columns @ coefficients))

@@ -265,7 +265,7 @@ def _by_key(answers: Iterable[Answer]) -> dict[str, tuple[float, float]]:
 
 
 def _plain_counts(decided: Verdicts) -> Confusion:
-    """How many answers there are of each kind, as they are."""
+    """Count the answers of each kind, as they are."""
     cells = {
         name: float(((decided.truth == truth) & (decided.judge == judge)).sum())
         for name, truth, judge in (("tp", 1, 1), ("fp", 0, 1), ("fn", 1, 0), ("tn", 0, 0))

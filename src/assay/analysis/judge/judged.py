@@ -154,7 +154,8 @@ def judge_ids(source: Source, label: str) -> set[str]:
 def give_labels(
     judged: Judged, labels: Labels, threshold: float | None, *, chosen: bool
 ) -> list[Label]:
-    """Put people's verdicts on the answers that they are about, and return the labels that were used.
+    """Put people's verdicts on the answers that they are about, and return the labels that were
+    used.
 
     `chosen`: the judge was asked for by name, so that labels without a model may be about its matches, and the
     threshold is meant for it. Else labels that are all 0 and 1 are verdicts: another judge's are on a scale.
@@ -182,7 +183,8 @@ def give_labels(
 
 
 def _about(judged: Judged, scorer: str) -> bool:
-    """Whether labels for `scorer` are about this judge: it gives that very label, or is one of the panel that does."""
+    """Return whether labels for `scorer` are about this judge: it gives that very label, or is one
+    of the panel that does."""
     own, _, repeat = judged.label.rpartition(".")
     names = [judged.label, own] if repeat.isdecimal() else [judged.label]
     return judged.label == scorer or any(f"{scorer}.{model}" in names for model in judged.models)
@@ -221,7 +223,8 @@ def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserErr
 
 
 def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str]) -> list[str]:
-    """Why these labels are about no judged answer: a sentence for each reason. `items`: those of the dataset."""
+    """Why these labels are about no judged answer: a sentence for each reason. `items`: those of
+    the dataset."""
     places: dict[str, set[tuple[str, int]]] = {}
     for answer in (answer for one in judged for answer in one.answers):
         places.setdefault(answer.model, set()).add((answer.item, answer.sample))

@@ -67,7 +67,8 @@ def record(
 
 
 def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
-    """The answers that these labels are about, as they were chosen then; without those that are no longer there."""
+    """The answers that these labels are about, as they were chosen then; without those that are no
+    longer there."""
     units = {unit.address: unit for unit in frame.units}
     return [
         Chosen(
@@ -198,7 +199,7 @@ class Labelling:
         self.views: dict[Address, View] = {}
 
     def choose(self, count: int, random: float, seed: int) -> None:
-        """Which answers this person labels, if they are to be `count` in all."""
+        """Choose the answers that this person labels, if they are to be `count` in all."""
         self.annotator = self.annotator or _login_name()
         latest = self.file.latest(self.frame.label)
         labelled: dict[Address, set[str]] = {}
@@ -261,8 +262,8 @@ def label(
     random: float = 0.3,
     seed: int = 0,
 ) -> Labelling:
-    """Choose the answers of an experiment that a person labels by hand, `count` in all: at least the share `random` at
-    random, the rest because they tell most."""
+    """Choose the answers of an experiment that a person labels by hand, `count` in all: at least
+    the share `random` at random, the rest because they tell most."""
     labelling = Labelling(path, label, annotator)
     labelling.choose(count, random, seed)
     return labelling

@@ -68,7 +68,8 @@ class _LabelledRow(JudgedRow, gc=False):
 
     @property
     def votes(self) -> list[float | None]:
-        """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no verdict."""
+        """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no
+        verdict."""
         votes = self.details.get("votes")
         members = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
         return [float(vote) if isinstance(vote, (int, float)) else None for vote in members]
@@ -86,7 +87,8 @@ class _Answered(msgspec.Struct, gc=False):
 
 
 def read_frame(source: Source, label: str = "") -> Frame:
-    """The answers with a label; without one, the only label of a judge, or else the only one there is."""
+    """The answers with a label; without one, the only label of a judge, or else the only one there
+    is."""
     scorers, choice = labels_of(source)
     if label:
         check_name(label, scorers, "no row has the label", str(source.path))
@@ -124,8 +126,8 @@ def read_frame(source: Source, label: str = "") -> Frame:
 
 
 def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
-    """The scorer of each label, and the labels to choose from: the judges', or else all. The members of a panel are not
-    a choice: the panel's label is."""
+    """The scorer of each label, and the labels to choose from: the judges', or else all. The
+    members of a panel are not a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
@@ -140,7 +142,8 @@ def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
 
 
 def _empty_responses(source: Source) -> set[Any]:
-    """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
+    """Responses that hold no answer: there is nothing to label. Each by its key and by where it
+    stands."""
     keys: set[Any] = set()
     logs = source.logs("run")
     if not logs:
@@ -160,8 +163,9 @@ def _empty_responses(source: Source) -> set[Any]:
 
 
 def _division(row: _LabelledRow) -> float:
-    """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
-    is learnt about a judge that failed for other reasons than the answer."""
+    """Return how far the votes lie apart, compared with half for and half against; a missing vote
+    counts as a half. Nothing is learnt about a judge that failed for other reasons than the
+    answer."""
     if row.outcome != "scored":
         return float(row.outcome not in ("errored", "skipped"))
     votes = row.votes
@@ -174,14 +178,16 @@ def _division(row: _LabelledRow) -> float:
 
 
 def _contradiction(first: Unit, seat: Unit) -> float:
-    """How far the verdicts of the two seats of a pair lie apart; a tie alone counts as a half."""
+    """Return how far the verdicts of the two seats of a pair lie apart; a tie alone counts as a
+    half."""
     if len(seat.responses) < 2 or first.score is None or seat.score is None:
         return 0.0
     return max(abs(first.score - seat.score), 0.5 if seat.score == 0.5 else 0.0)
 
 
 def _mark_near_threshold(units: Sequence[Unit]) -> None:
-    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone are not a scale."""
+    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone
+    are not a scale."""
     graded = [unit for unit in units if unit.graded and unit.passed is not None]
     scored = [(unit, unit.score) for unit in graded if unit.score is not None]
     if not scored:
@@ -195,8 +201,8 @@ def _mark_near_threshold(units: Sequence[Unit]) -> None:
 
 
 def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
-    """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high - low). Grades from 0
-    to 1 are not a scale for people, who then say pass or fail."""
+    """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high -
+    low). Grades from 0 to 1 are not a scale for people, who then say pass or fail."""
     (least, first), (most, last) = min(grades.items()), max(grades.items())
     if last <= first:
         return None
@@ -215,7 +221,8 @@ def _ends(scale: Any) -> tuple[float, float] | None:
 def _judge_question(
     source: Source, label: str, scorer: str
 ) -> tuple[str, tuple[float, float] | None]:
-    """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
+    """Return what the judge was asked about this label, and the scale that it was given, as far as
+    the plan tells."""
     params: dict[str, Any] = planned_scorers(source).get(scorer, {}).get("params") or {}
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
     parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}

@@ -77,8 +77,8 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
 
 
 def _draw(frame: Frame, seed: int) -> tuple[IntArray, Mask]:
-    """All answers in random order, and which of them are in the telling stratum. It is cut off by other random numbers
-    than those of the order, which would else not be random within it."""
+    """All answers in random order, and which of them are in the telling stratum. It is cut off by
+    other random numbers than those of the order, which would else not be random within it."""
     if seed in frame.draws:
         return frame.draws[seed]
     draws = [digest("label", b"%d" % seed, canonical(unit.address)) for unit in frame.units]
@@ -100,8 +100,9 @@ def waiting(
     random: float,
     seed: int = 0,
 ) -> list[Chosen]:
-    """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
-    of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
+    """Return what is left for an annotator who labels `count` answers in all, given who has
+    labelled which: first, up to half of the count, answers that others have labelled, in their
+    order, so that agreement can be told; then new ones."""
     addresses = {unit.address for unit in frame.units}
     mine = {
         address
@@ -181,7 +182,7 @@ def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
 
 
 def _answer(row: Response) -> str:
-    """What a judge is given as well: without reasoning."""
+    """Return what a judge is given as well: without reasoning."""
     return (
         answer_of(row, strip_reasoning=True)
         if row.response or row.output is None
@@ -216,7 +217,8 @@ def _names(names: set[str]) -> set[str]:
 
 
 def _blotter(names: Collection[str]) -> Any:
-    """A function that blots names out of a text, longer ones first, wherever they are whole words."""
+    """A function that blots names out of a text, longer ones first, wherever they are whole
+    words."""
     if not names:
         return lambda text: text
     longest_first = sorted(names, key=lambda name: (-len(name), name))

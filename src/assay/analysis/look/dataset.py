@@ -48,8 +48,8 @@ def dataset_add(
     settings: Mapping[str, Any] | None = None,
     repository: str = "",
 ) -> StoredDataset:
-    """Store the rows of a source (a file, a pattern, `hf:name`, `file.py:function`) under a name, once and for all;
-    `settings` are further keys of `dataset:`."""
+    """Store the rows of a source (a file, a pattern, `hf:name`, `file.py:function`) under a name,
+    once and for all; `settings` are further keys of `dataset:`."""
     from assay.analysis.look.duplicates import duplicates
     from assay.engine.experiment.dataset import dataset_of, keep
 
@@ -87,7 +87,7 @@ def dataset_verify(name: str, *, repository: str = "") -> StoredDataset:
 
 
 def _of_manifest(manifest: Manifest) -> StoredDataset:
-    """What a manifest tells about its dataset."""
+    """Return what a manifest tells about its dataset."""
     return StoredDataset(
         name=manifest.name,
         id=manifest.id,

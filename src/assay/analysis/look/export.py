@@ -121,7 +121,7 @@ class Tables:
         return [str(file.absolute()) for file in files]
 
     def partial(self) -> list[str]:
-        """What is present of unfinished tables."""
+        """Return what is present of unfinished tables."""
         kinds: list[Kind] = [kind for kind in ("run", "evaluation") if kind in self.source.files]
         texts = {NOUNS[kind]: self.source.evidence(kind).partial for kind in kinds}
         return [f"{noun} are partial: {text}" for noun, text in texts.items() if text]
@@ -139,7 +139,8 @@ class Tables:
             yield decode_row(line, place)
 
     def columns(self, table: str, most: int | None = None) -> dict[str, str]:
-        """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our order."""
+        """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our
+        order."""
         known = KNOWN[table]
         seen: set[str] = set()
         others: dict[str, str | None] = {}
@@ -248,8 +249,9 @@ def export(
     params: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> list[str]:
-    """Write a table of an experiment in another format (by default what the suffix of `output` says) to a file, a
-    folder or standard output; returns what there is to know about it. `force` replaces files of others."""
+    """Write a table of an experiment in another format (by default what the suffix of `output`
+    says) to a file, a folder or standard output; returns what there is to know about it. `force`
+    replaces files of others."""
     suffix = Path(output).suffix if output else ""
     name = format or SUFFIXES.get(suffix) or suffix.removeprefix(".")
     name = _CALLED.get(name, name)

@@ -67,7 +67,7 @@ class _Status(msgspec.Struct):
 
     @property
     def is_open(self) -> bool:
-        """Whether the run that writes it has not ended, as far as it tells."""
+        """Return whether the run that writes it has not ended, as far as it tells."""
         return self.state == "running"
 
 
@@ -82,8 +82,9 @@ _value = msgspec.json.Decoder(_Value).decode
 
 
 def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
-    """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths. If there
-    are none, and `foreign` ones are wanted, those are listed that other programs left there."""
+    """Every experiment in or below a folder, with its state, counts and metrics, in the order of
+    their paths. If there are none, and `foreign` ones are wanted, those are listed that other
+    programs left there."""
     if is_remote(root):
         return [
             replace(entry, folder=shown(entry.folder))
@@ -99,7 +100,7 @@ def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
 
 
 def _foreign_copies(folder: str) -> list[Listed]:
-    """What other programs left in a folder that has nothing of ours."""
+    """Return what other programs left in a folder that has nothing of ours."""
     if not any(files for _, _, files in os.walk(folder)):
         return []
     from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
@@ -189,7 +190,7 @@ def _total(counts: dict[str, int]) -> int:
 
 
 def _status_of(folder: str) -> _Status:
-    """What one process, or what workers together, say of the run."""
+    """Return what one process, or what workers together, say of the run."""
     if os.path.isdir(os.path.join(folder, "generations")):
         from assay.analysis.look.status import of_workers
 
@@ -205,8 +206,8 @@ def _status_of(folder: str) -> _Status:
 
 
 def _state(status: _Status, stored: State) -> State:
-    """Return the status file's word, or that of the manifest. A status that says `running` and has fallen silent
-    belongs to a killed process."""
+    """Return the status file's word, or that of the manifest. A status that says `running` and has
+    fallen silent belongs to a killed process."""
     if status.is_open:
         return "running" if time.time() - status.last_update < SILENT_AFTER else "killed"
     return "stopped" if status.state == "stopped" else stored

@@ -53,7 +53,7 @@ def _entry(name: str, provider: Provider, variables: Mapping[str, str]) -> Provi
 
 
 def list_served(source: str) -> list[ServedModelEntry]:
-    """What a provider, or the server at an address, says it has."""
+    """Return what a provider, or the server at an address, says it has."""
     is_address = "://" in source.partition("@")[0]
     name, _, address = ("openai", "", source) if is_address else source.partition("@")
     if name not in {*providers(), *registry.model.names()}:

@@ -127,7 +127,7 @@ def follow(
     sample: int | None = None,
     model: str | None = None,
 ) -> Trace:
-    """What `trace` gives, of the lines that `lines` finds."""
+    """Return what `trace` gives, of the lines that `lines` finds."""
     item = next(_rows(lines, "dataset", item_id), None)
     traced = Trace(folder=shown(str(folder)), item_id=item_id, item=item)
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
@@ -227,7 +227,8 @@ def _only_judged(rows: Iterable[Row]) -> list[Row]:
 
 
 def _rows_of_log(store: Store, name: str, item_id: str) -> list[Row]:
-    """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
+    """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share
+    them."""
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
     wanted = msgspec.json.encode(item_id)
     blocks = (block for log in logs for block in log.blocks() if wanted in block)
@@ -340,7 +341,7 @@ def _enters(
     response: Row,
     item: Row | None,
 ) -> bool:
-    """Whether the row, of the metric's label, has the values of its facets."""
+    """Return whether the row, of the metric's label, has the values of its facets."""
     for facet in metric.get("facets") or ():
         places = (
             find_in_row(evaluation, facet),

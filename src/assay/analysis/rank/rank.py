@@ -224,7 +224,8 @@ def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list
 
 
 def _prior_note(names: Sequence[str], table: Counted, prior: float | None) -> str:
-    """What to say where no finite strengths are the most likely ones; an error where a prior is ruled out."""
+    """Return what to say where no finite strengths are the most likely ones; an error where a prior
+    is ruled out."""
     ordered = rungs(table.wins, table.ties)
     groups = [_names_text([*map(names.__getitem__, group)]) for group in ordered]
     if len(groups) > 1:

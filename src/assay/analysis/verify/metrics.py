@@ -82,7 +82,7 @@ def _bind(
 
 
 def _without_identity(plan: Mapping[str, Any]) -> bytes:
-    """What was asked for, whatever the code is that answers."""
+    """Return what was asked for, whatever the code is that answers."""
     return canonical({name: value for name, value in plan.items() if name != "identity"})
 
 

@@ -26,7 +26,7 @@ _NAME = "of the other program"
 
 
 def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
-    """Whether they still are what the import found, and equal what the program said."""
+    """Return whether they still are what the import found, and equal what the program said."""
     run, evaluation = manifests.get("run"), manifests.get("evaluation")
     if run is None or not run.metadata.get(HEADLINES):
         return Found()
@@ -89,8 +89,9 @@ class Verified(Shown, kw_only=True):
 def verify(
     paths: str | Path | Sequence[str | Path], config: ConfigSource | None = None
 ) -> list[Verified]:
-    """Check the seals of folders, compute their labels and metrics again from the stored rows, and compare. Judges
-    answer from the log of their calls; nobody is asked and nothing is written. `config` replaces the folders' own."""
+    """Check the seals of folders, compute their labels and metrics again from the stored rows, and
+    compare. Judges answer from the log of their calls; nobody is asked and nothing is written.
+    `config` replaces the folders' own."""
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     return [_verify(*found, config) for path in listed for found in folders_at(path)]
 

@@ -126,8 +126,8 @@ def scatter(
     less: bool = False,
     about: str = "",
 ) -> Chart:
-    """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
-    and always better across."""
+    """Quality upwards against what it costs; the line joins what nothing else beats on both. `less`
+    is better upwards, and always better across."""
     drawn = [point for part in _unbroken(points) for point in part]
     missing = [point.name for point in points if not _unbroken([point])]
     plane = _Plane(
@@ -211,7 +211,8 @@ def _label_all(
 
 
 def _label(canvas: Canvas, x: float, y: float, name: str, taken: _Taken) -> None:
-    """Beside the dot, where no other name stands; left out where there is no room, as the tip has it."""
+    """Beside the dot, where no other name stands; left out where there is no room, as the tip has
+    it."""
     shown = cut(name, 130)
     wide = width_of(shown)
     for dx, dy in ((9, -6), (-9 - wide, -6), (9, 15), (-9 - wide, 15), (9, -20), (9, 29)):
@@ -239,7 +240,8 @@ class Line(msgspec.Struct, kw_only=True):
 def curve(
     title: str, lines: Sequence[Line], *, across: str, upwards: str, about: str = ""
 ) -> Chart:
-    """A line for each series with the band of its intervals; where a value is missing, the line is broken."""
+    """A line for each series with the band of its intervals; where a value is missing, the line is
+    broken."""
     canvas = Canvas(324 + 18 * ((len(lines) + 1) // 2))
     everything = [point for line in lines for point in line.points]
     known = [point.x for point in everything]
@@ -283,7 +285,8 @@ def _unbroken(points: Sequence[Point]) -> list[list[Point]]:
 def reliability(
     title: str, points: Sequence[Point], *, across: str, upwards: str, about: str = ""
 ) -> Chart:
-    """What was said against what is so, both from 0 to 1: on the diagonal both are the same."""
+    """Draw what was said against what is so, both from 0 to 1: on the diagonal both are the
+    same."""
     canvas = Canvas(330)
     xs = Scale([0, 1], 64, WIDTH - 20)
     ys = Scale([0, 1], 272, 14)
