@@ -29,7 +29,7 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
     print_sheet(api.sheet(value, **view), form)
 
 
-def shown(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_formats(function: Callable[..., Any]) -> Callable[..., Any]:
     """Show the result of a command, which gets --format and --json."""
 
     @wraps(function)

@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import verb
 from assay.cli._options import NATURAL, facet_values, flag, margin_option, option, row_options
-from assay.cli._output import shown
+from assay.cli._output import with_formats
 
 
 @verb("compare")
@@ -23,7 +23,7 @@ from assay.cli._output import shown
 @option(
     "--reference", "Compare with published scores of this model.", default="", metavar="NAME|FILE"
 )
-@shown
+@with_formats
 def command(
     paths: tuple[str, ...],
     facet: str,

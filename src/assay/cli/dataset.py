@@ -7,7 +7,7 @@ import click
 from assay import api
 from assay.cli import Verbs
 from assay.cli._options import NATURAL, option, overrides
-from assay.cli._output import format_option, json_option, show, shown, tell
+from assay.cli._output import format_option, json_option, show, tell, with_formats
 
 _repository = option(
     "--repository",
@@ -57,7 +57,7 @@ def ls(repository: str, form: str, as_json: bool) -> None:
 @click.argument("name")
 @option("--head", "How many items to print.", type=NATURAL, default=3, show_default=True)
 @_repository
-@shown
+@with_formats
 def show_dataset(name: str, head: int, repository: str) -> Any:
     """Describe a stored dataset: hash, origin, duplicates, its first items."""
     return api.dataset_show(name, head=head, repository=repository)

@@ -18,7 +18,7 @@ from assay.cli._options import (
     place,
     trust_option,
 )
-from assay.cli._output import json_option, shown, tell
+from assay.cli._output import json_option, tell, with_formats
 from assay.errors import UserError
 
 
@@ -42,7 +42,7 @@ def command() -> None:
 @level_option
 @option("--seed", "Of the resampling; default 0.", type=NATURAL, default=0)
 @trust_option
-@shown
+@with_formats
 def calibrate(path: str, labels: str | None, **options: Any) -> Any:
     """Compare the judges of the experiment in PATH with people's labels.
 

@@ -36,7 +36,7 @@ def command(
     NAME may also be a server's address. `benchmarks NAME` are those with NAME in theirs; it may be a pattern with `*`.
     """
     if kind in ("benchmark", "benchmarks"):
-        entries = indexed(
+        entries = ask_index(
             lambda **options: api.benchmarks_list(name, unsupported=unsupported, **options),
             include_path,
         )
@@ -55,7 +55,7 @@ def command(
         print_json(entry._asdict())
 
 
-def indexed(ask: Any, include_path: str | None) -> Any:
+def ask_index(ask: Any, include_path: str | None) -> Any:
     """Return what an index of benchmarks answers, with a display while it is made, which is once
     for an installation."""
     options = {"include_path": include_path or ""}

@@ -17,7 +17,7 @@ from assay.cli._options import (
     option,
     trust_option,
 )
-from assay.cli._output import shown
+from assay.cli._output import with_formats
 
 
 @verb("rank")
@@ -49,7 +49,7 @@ from assay.cli._output import shown
 @cluster_option
 @trust_option
 @force_option
-@shown
+@with_formats
 def command(paths: tuple[str, ...], outputs: tuple[Path, ...], force: bool, **options: Any) -> Any:
     """Rank the players in the matches of each PATH: experiments' folders, or files of evaluation rows."""
     for path in outputs:  # a name that tells no format is refused before the work

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _MANY = 500  # lines: measuring the widths of more takes longer than reading the index
 
 
-def listed(entries: "Sequence[BenchmarkEntry]") -> Sheet:
+def list_view(entries: "Sequence[BenchmarkEntry]") -> Sheet:
     """A table; a very long one as plain lines, at once. With reasons, these stand in place of the data."""
     if len(entries) > _MANY:
         lines = [
@@ -31,7 +31,7 @@ def _columns(entry: "BenchmarkEntry") -> list[str]:
     return [entry.name, entry.asks or entry.kind, shots]
 
 
-def described(shown: "Sequence[BenchmarkShown]") -> Sheet:
+def description_view(shown: "Sequence[BenchmarkShown]") -> Sheet:
     parts: list[Part] = []
     for benchmark in shown:
         rows = [[Cell(name, "quiet"), value] for name, value in benchmark.facts.items()]
@@ -45,7 +45,7 @@ def described(shown: "Sequence[BenchmarkShown]") -> Sheet:
     return Sheet(parts)
 
 
-def pulled(results: "Sequence[Any]") -> Sheet:
+def pull_view(results: "Sequence[Any]") -> Sheet:
     rows = [
         [each.name, f"{len(each.tasks):,}", f"{sum(each.rows.values()):,}", each.problem or "here"]
         for each in results

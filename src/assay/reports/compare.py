@@ -22,7 +22,7 @@ from assay.reports.sheet import (
     number_text,
     one_line,
     ranks_text,
-    shortened,
+    shorten,
     span_text,
 )
 
@@ -169,7 +169,7 @@ def _flip_lines(comparison: Comparison) -> list[Line]:
 
 
 def _answer(text: str | None) -> str:
-    return "(no response stored)" if text is None else f'"{shortened(text, _LONGEST_ANSWER)}"'
+    return "(no response stored)" if text is None else f'"{shorten(text, _LONGEST_ANSWER)}"'
 
 
 def _across(table: Across) -> Sheet:

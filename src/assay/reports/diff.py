@@ -23,7 +23,7 @@ from assay.reports.sheet import (
     json_text,
     number_text,
     one_line,
-    shortened,
+    shorten,
 )
 
 _MOST_CHANGES = 20
@@ -220,7 +220,7 @@ def _answers(flip: FlippedItem) -> Parts:
     elif flip.a_answer is None or flip.b_answer is None:
         yield Line("a response is not stored", "quiet", 2)
     else:
-        yield Line(f"both answered: {shortened(flip.a_answer, _SHORT)}", "quiet", 2)
+        yield Line(f"both answered: {shorten(flip.a_answer, _SHORT)}", "quiet", 2)
 
 
 # ---- what it took

@@ -91,7 +91,7 @@ def _latex_escaped(text: str) -> str:
 def _latex(sheet: Sheet) -> str:
     """Tables; lines become comments."""
     blocks: list[str] = [f"% {_latex_escaped(line)}" for line in sheet.title.splitlines()]
-    for part in (*sheet.parts, *sheet.noted()):
+    for part in (*sheet.parts, *sheet.note_lines()):
         if isinstance(part, Table):
             blocks += [f"% {_latex_escaped(part.title)}"] if part.title else []
             blocks.append(_latex_table(part) + "\n")

@@ -23,7 +23,7 @@ from assay.reports.sheet import (
     facts_table,
     fields_of,
     json_text,
-    shortened,
+    shorten,
 )
 
 if TYPE_CHECKING:
@@ -250,4 +250,4 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 def _value(value: Any) -> str | Cell:
     if value is None:
         return Cell("–", "quiet")
-    return f"{value:.6g}" if isinstance(value, float) else shortened(str(value), _LONGEST_TEXT)
+    return f"{value:.6g}" if isinstance(value, float) else shorten(str(value), _LONGEST_TEXT)

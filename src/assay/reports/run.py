@@ -31,7 +31,7 @@ from assay.reports.sheet import (
     figures,
     one_line,
     passed_text,
-    shortened,
+    shorten,
     span_text,
     text_of,
 )
@@ -165,7 +165,7 @@ def _names(rows: Sequence[MetricRow], more: Sequence[str]) -> Iterator[tuple[str
 def _facets(values: Sequence[Any]) -> list[str]:
     """Values of a facet, cut to a readable length unless that makes two of them alike."""
     whole = ["–" if value is None else one_line(str(value)) for value in values]
-    cut = [shortened(text, _LONGEST_FACET) for text in whole]
+    cut = [shorten(text, _LONGEST_FACET) for text in whole]
     return cut if len(set(cut)) == len(set(whole)) else whole
 
 
@@ -220,7 +220,7 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
     reasons.sort(key=lambda entry: -entry[1].count)
     for each, reason in reasons[:_MOST_REASONS]:
         share = f"{reason.count:,} of {each.rows:,} rows of {each.of}"
-        yield Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open")
+        yield Line(f"errors: {share}: {shorten(plain(reason.error), _LONGEST_REASON)}", "open")
         if folder:
             command = f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}"
             yield Line(command, wraps=False)

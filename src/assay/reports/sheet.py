@@ -98,13 +98,13 @@ class Sheet(NamedTuple):
     @property
     def lines(self) -> list[Line]:
         """The parts that are not tables, notes included."""
-        return [part for part in self.parts if isinstance(part, Line)] + [*self.noted()]
+        return [part for part in self.parts if isinstance(part, Line)] + [*self.note_lines()]
 
     @property
     def tables(self) -> list[Table]:
         return [part for part in self.parts if isinstance(part, Table)]
 
-    def noted(self) -> Iterator[Line]:
+    def note_lines(self) -> Iterator[Line]:
         return (Line(f"note: {note}", "open") for note in self.notes)
 
     def body(self) -> Parts:
@@ -116,7 +116,7 @@ class Sheet(NamedTuple):
             if text not in told:
                 yield Line(text, "quiet")
             told.add(text)
-        yield from self.noted()
+        yield from self.note_lines()
 
     def __str__(self) -> str:
         return self.form()
@@ -135,7 +135,7 @@ def one_line(text: str) -> str:
     return clean(text).replace("\n", " ⏎ ")
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """On one line, cut with an ellipsis."""
     line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"
@@ -394,8 +394,8 @@ _PAGE = """<!doctype html>
 _SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
 _VIEWS = {  # of each type the module and the function
     "Across": "compare.compare_view",
-    "BenchmarkEntry": "benchmarks.listed",
-    "BenchmarkShown": "benchmarks.described",
+    "BenchmarkEntry": "benchmarks.list_view",
+    "BenchmarkShown": "benchmarks.description_view",
     "Calibrated": "judge.view",
     "Comparison": "compare.compare_view",
     "Converted": "imports.conversions_view",
@@ -405,12 +405,12 @@ _VIEWS = {  # of each type the module and the function
     "Imported": "imports.imports_view",
     "Listed": "listings.experiments",
     "LocalModel": "listings.local_models",
-    "Locked": "verify.locked",
+    "Locked": "verify.lock_view",
     "Merged": "merge.view",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",
-    "Pulled": "benchmarks.pulled",
+    "Pulled": "benchmarks.pull_view",
     "QueryAnswer": "listings.answer",
     "Ranking": "rank.view",
     "Referenced": "compare.reference_view",

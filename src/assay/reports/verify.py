@@ -18,7 +18,7 @@ from assay.reports.sheet import (
     count,
     facts_table,
     fields_of,
-    shortened,
+    shorten,
 )
 
 _MOST = 10
@@ -57,7 +57,7 @@ def _folder(found: Verified) -> Parts:
     for checked in found.checked:
         for reason, number in checked.reasons.items():
             rows = f"{checked.name} ({number:,})"
-            yield Line(f"cannot be verified: {rows}: {shortened(reason, 300)}", "open", hang=2)
+            yield Line(f"cannot be verified: {rows}: {shorten(reason, 300)}", "open", hang=2)
     yield from (Line(f"note: {note}", "open", hang=2) for note in found.notes)
     yield Line("verified" if found.ok else "not as it should be", "good" if found.ok else "bad")
 
@@ -65,7 +65,7 @@ def _folder(found: Verified) -> Parts:
 def _row(checked: Tally) -> Row:
     differ = Cell(f"{checked.differ:,}", "bad" if checked.differ else "")
     unverified = Cell(f"{checked.unverified:,}", "open" if checked.unverified else "")
-    return [checked.part, shortened(checked.name, 40), f"{checked.verified:,}", differ, unverified]
+    return [checked.part, shorten(checked.name, 40), f"{checked.verified:,}", differ, unverified]
 
 
 def _more(number: int, noun: str) -> Iterator[Line]:
@@ -74,10 +74,10 @@ def _more(number: int, noun: str) -> Iterator[Line]:
 
 
 def _short(value: Any) -> str:
-    return shortened(repr(value) if not isinstance(value, str) else value, _LONGEST)
+    return shorten(repr(value) if not isinstance(value, str) else value, _LONGEST)
 
 
-def locked(found: Locked) -> Sheet:
+def lock_view(found: Locked) -> Sheet:
     """A line for each part of a lock."""
     values = found.lock
     dataset: dict[str, Any] = values["dataset"] or {}
@@ -102,4 +102,4 @@ def locked(found: Locked) -> Sheet:
 
 
 def _names(entries: Sequence[dict[str, Any]]) -> str:
-    return shortened(", ".join(str(entry["name"]) for entry in entries), _LONGEST)
+    return shorten(", ".join(str(entry["name"]) for entry in entries), _LONGEST)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, checked
+from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, valid_options
 from assay.analysis.compare.matching import match_items
 from assay.analysis.compare.paired import Side, common_labels, find_sides
 from assay.errors import UserError
@@ -55,7 +55,7 @@ def across(
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
     options["flips"] = 0
-    chosen = checked(CompareOptions(**options))
+    chosen = valid_options(CompareOptions(**options))
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = common_labels(sides)
     for label in labels:

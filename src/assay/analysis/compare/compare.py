@@ -23,11 +23,11 @@ from assay.analysis.compare.measured import (
     Measured,
     bound_metric,
     failure_counts,
-    matched,
+    match_sides,
     measured,
     shared_policy,
 )
-from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
+from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched_notes
 from assay.analysis.compare.paired import (
     Hashes,
     Side,
@@ -172,20 +172,20 @@ def compare(
     scorer or metric says so. With `reference`, a model or a file of published scores, each experiment is compared with
     those."""
     if reference:
-        from assay.analysis.compare.reference import referenced  # it needs the options
-
         if facet or lower or all_labels:
             raise UserError(
                 "a reference is compared row by row",
                 fix="choose rows with --where, --metric and --label",
             )
+        from assay.analysis.compare.reference import referenced  # needs the options
+
         return referenced(paths, reference, label=label, **options)
     if all_labels:
         from assay.analysis.compare.across import across  # it is made of comparisons
 
         only = [label] if label else []
         return across(paths, facet=facet, values=values, labels=only, lower=lower, **options)
-    chosen = checked(CompareOptions(label=label, **options))
+    chosen = valid_options(CompareOptions(label=label, **options))
     sides, by_text = match_items(find_sides(paths, facet, values, chosen.where, lower))
     sides, label, by_label = match_labels(sides, label)
     comparison = Comparing(sides, chosen, every_pair=bool(values or not facet)).under(label)
@@ -193,7 +193,7 @@ def compare(
     return comparison
 
 
-def checked(chosen: CompareOptions) -> CompareOptions:
+def valid_options(chosen: CompareOptions) -> CompareOptions:
     """The options, if they make sense."""
     checked_level(chosen.level)
     if chosen.margin is not None and chosen.margin <= 0:
@@ -263,7 +263,7 @@ class Comparing:
                 *[alone] * self._starred,
                 *(notes(self.sides, scorer, values) if self._noting else ()),
                 *left_out,
-                *unmatched(pairs),
+                *unmatched_notes(pairs),
             ],
         )
 
@@ -305,7 +305,7 @@ def _pairs(
     both: Sequence[tuple[Measured, Measured]], options: CompareOptions
 ) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
-    matches = [matched(later, earlier) for earlier, later in both]
+    matches = [match_sides(later, earlier) for earlier, later in both]
     count = 5 * (len(both) == 1) if options.flips is None else options.flips
     pairs: list[Pair] = []
     for (earlier, later), match in zip(both, matches, strict=True):

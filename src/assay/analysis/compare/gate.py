@@ -24,7 +24,7 @@ from assay.analysis.compare.measured import (
     Measured,
     bound_metric,
     failure_counts,
-    matched,
+    match_sides,
     measured,
 )
 from assay.analysis.compare.paired import (
@@ -303,7 +303,7 @@ class _Gate:
     def _paired_evidence(
         self, base: BoundEvidence, candidate: Measured, baseline: Measured
     ) -> BoundEvidence:
-        match = matched(candidate, baseline)
+        match = match_sides(candidate, baseline)
 
         def evidence(differences: Differences) -> BoundEvidence:
             ends = strict_interval(differences, self.bound.level)

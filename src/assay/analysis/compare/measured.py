@@ -208,7 +208,7 @@ class Matched(msgspec.Struct, kw_only=True):
         return f"{total:,} missing row{'s' if total > 1 else ''} could reverse it{would}"
 
 
-def matched(candidate: Measured, baseline: Measured) -> Matched:
+def match_sides(candidate: Measured, baseline: Measured) -> Matched:
     common = np.intersect1d(candidate.items, baseline.items, assume_unique=True)
     if not len(common):
         raise UserError(

@@ -90,7 +90,7 @@ def _served_in(source: Source) -> list[tuple[str, str]]:
     return sorted(pairs)
 
 
-def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
+def unmatched_notes(pairs: Iterable[Any]) -> Iterable[str]:
     """Items that only one side of a pair has, or has a value of."""
     differing = [pair for pair in pairs if pair.failed or pair.only_candidate or pair.only_baseline]
     for pair in differing:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay import reading
-from assay.analysis.compare.compare import CompareOptions, checked, correct, words
+from assay.analysis.compare.compare import CompareOptions, correct, valid_options, words
 from assay.engine.experiment.resolve import find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -167,7 +167,7 @@ class Referenced(Shown, kw_only=True):
 def referenced(paths: Sequence[str | Path], reference: str | Path, **options: Any) -> Referenced:
     """Each metric row of the experiments that the reference has a score for, compared with it."""
     options.setdefault("metric", "")
-    chosen = checked(CompareOptions(**options))
+    chosen = valid_options(CompareOptions(**options))
     published = load_references(reference)
     found: list[tuple[Agreement, Reference, float]] = []
     sources = find_sources(paths, "aggregation")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from assay.analysis.compare.compare import CompareOptions, Pair, checked, compare_sides
+from assay.analysis.compare.compare import CompareOptions, Pair, compare_sides, valid_options
 from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.notes import Flip
 from assay.analysis.compare.paired import Side, read_side
@@ -89,7 +89,7 @@ def diff(
     """Return what differs between two experiments: folders, or files of rows. `limit` is how many
     changed items are shown under each label, and in the data; further options as in
     CompareOptions."""
-    chosen = checked(CompareOptions(label=label, flips=limit, **options))
+    chosen = valid_options(CompareOptions(label=label, flips=limit, **options))
     first, second = find_each([a, b])
     config, notes = config_diff(first, second)
     items, more = items_diff(first, second, limit)

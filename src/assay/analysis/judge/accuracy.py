@@ -56,7 +56,7 @@ class Verdicts(NamedTuple):
     def where(self, chosen: Mask) -> "Verdicts":
         return Verdicts._make(column[chosen] for column in self)
 
-    def decided(self) -> "Verdicts":
+    def without_ties(self) -> "Verdicts":
         """Return those that neither calls a tie."""
         return self.where((self.truth != 0.5) & (self.judge != 0.5))
 
@@ -111,7 +111,7 @@ def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
 def confusion(verdicts: Verdicts) -> Confusion:
     """Decided answers by both verdicts: how many independent ones they are worth. Where answers
     share an item, or some stand for more than others, that is fewer than were labelled."""
-    decided = verdicts.decided()
+    decided = verdicts.without_ties()
     cells: dict[float, tuple[float, float]] = {}
     for kind in (1.0, 0.0):
         alike = decided.where(decided.truth == kind)
@@ -170,7 +170,7 @@ class Corrected(msgspec.Struct, kw_only=True):
     ppi: Estimate
 
 
-def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corrected]:
+def corrected_rates(judged: Judged, errors: Confusion, level: float) -> dict[str, Corrected]:
     """By model; in a match by pair, as the rate at which the first player wins."""
     answers = sorted(judged.answers, key=attrgetter("model"))
     models = values_by_key((each.model, each) for each in answers if each.judge is not None)

@@ -51,7 +51,9 @@ def _mean_difference(values: FloatArray, scale: float, n: int, level: float) -> 
 
 def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
     """The length in characters of every labelled answer, by the beginning of its key."""
-    wanted = {key for judge in judged for answer in judge.labelled() for key in answer.responses}
+    wanted = {
+        key for judge in judged for answer in judge.labelled_answers() for key in answer.responses
+    }
     lengths: dict[int, int] = {}
     for log in source.logs("run"):
         for _, _, response in readable(log, response_decoder()):
@@ -66,7 +68,7 @@ def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Est
     length does not matter."""
     chosen = [
         answer
-        for answer in judged.labelled()
+        for answer in judged.labelled_answers()
         if answer.judge in (0, 1) and all(key in lengths for key in answer.responses)
     ]
     if not chosen or not any(answer.responses for answer in chosen):
@@ -133,7 +135,7 @@ def self_preference(judged: Judged, own: Collection[str] | None, level: float) -
     """Return how much more the judge favours its own answers than people do, beyond what it does
     with others' answers. `own` are the models that are the judge itself; None if that is not
     known."""
-    answers = [answer for answer in judged.labelled() if answer.judge is not None]
+    answers = [answer for answer in judged.labelled_answers() if answer.judge is not None]
     if own is None:
         return none("a model of the panel gave answers, and which of them it is was not recorded")
     if not own:

@@ -19,7 +19,7 @@ from assay.analysis.judge.accuracy import (
     Estimate,
     Verdicts,
     confusion,
-    corrected,
+    corrected_rates,
     curve_of,
     item_codes,
     kappa,
@@ -179,9 +179,9 @@ def _problem(judged: Judged, labels: Sequence[Label]) -> str:
     """Why nothing is known about a judge."""
     if not labels:
         return f"no label is about {judged.label!r}"
-    if not judged.labelled():
+    if not judged.labelled_answers():
         return f"people disagree about every answer that they labelled for {judged.label!r}"
-    if all(answer.judge is None for answer in judged.labelled()):
+    if all(answer.judge is None for answer in judged.labelled_answers()):
         return f"no labelled answer has a verdict of the judge {judged.label!r}"
     return ""
 
@@ -221,9 +221,9 @@ def _calibration(
     lengths: Mapping[int, int],
     options: dict[str, Any],
 ) -> Calibration:
-    answers, level = judged.labelled(), options["level"]
+    answers, level = judged.labelled_answers(), options["level"]
     verdicts = verdicts_of(answers)
-    decided = verdicts.decided()
+    decided = verdicts.without_ties()
     passes, fails = decided.where(decided.truth == 1), decided.where(decided.truth == 0)
     counts = confusion(verdicts)
     return Calibration(
@@ -248,7 +248,7 @@ def _calibration(
         position_bias=position_bias(judged, level),
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level),
-        corrected=corrected(judged, counts, level),
+        corrected=corrected_rates(judged, counts, level),
         curve=curve_of(answers, level),
         labelled=_by_key(answers),
         **options,

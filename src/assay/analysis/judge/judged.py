@@ -82,7 +82,7 @@ class Judged(msgspec.Struct):
     models: dict[str, None]
     match: bool = False
 
-    def labelled(self) -> list[Answer]:
+    def labelled_answers(self) -> list[Answer]:
         return [answer for answer in self.answers if answer.truth is not None]
 
 

@@ -62,14 +62,14 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     kinds = {"random": order[:first], "telling": rest[telling[rest]][: count - first]}
     taken = np.bincount(telling[np.concatenate([*kinds.values()])], minlength=2)
 
-    def chosen(at: int, kind: str) -> Chosen:
+    def choice(at: int, kind: str) -> Chosen:
         stratum = int(telling[at])
         size = int(sizes[stratum])
         name = "telling" if stratum else "other"
         return Chosen(frame.units[at], kind, int(taken[stratum]) / size, name, size)
 
     turns = [
-        ((number + 0.5) / len(places), chosen(int(at), kind))
+        ((number + 0.5) / len(places), choice(int(at), kind))
         for kind, places in kinds.items()
         for number, at in enumerate(places)
     ]

@@ -12,7 +12,13 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.paired import checked_level, left_out, rows_of, shared_cluster_by
-from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_matches
+from assay.analysis.rank.match_rows import (
+    Played,
+    drawn_together,
+    label_of,
+    played,
+    read_matches,
+)
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
 from assay.registry import check_name

@@ -86,7 +86,7 @@ def verify_labels(
         "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
     )
     compare_rows(computed, verdicts, failed, whole=whole, lost=lost)
-    if repeated := computed.repeated():
+    if repeated := computed.repeats():
         next(iter(verdicts.values())).differ += repeated
     notes = [
         f"{name} is not the scorer that gave the stored labels: its code or parameters changed"

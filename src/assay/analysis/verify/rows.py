@@ -140,7 +140,7 @@ class Computed(MemoryLog):
         alone = Lookup(np.concatenate(self._found)).first(self._stored.hashes) < 0
         return list(self._stored.lines(alone)) if alone.any() else []
 
-    def repeated(self) -> int:
+    def repeats(self) -> int:
         """Rows that are stored more than once."""
         rows = self._stored.rows.sorted
         return int((rows[1:] == rows[:-1]).sum())
