@@ -64,7 +64,7 @@ class Silent(_Display):
     """For --no-progress."""
 
 
-class Live(_Display):
+class LiveDisplay(_Display):
     """A table that is redrawn in place."""
 
     def begin(self) -> None:
@@ -119,7 +119,7 @@ class Live(_Display):
         return Sheet([Table(columns, rows), *waiting], self.progress.notes)
 
 
-class Lines(_Display):
+class LineDisplay(_Display):
     """A line per model every few seconds, for output that is not a terminal."""
 
     interval = 5.0
@@ -169,7 +169,7 @@ class Events(_Display):
         emit({"event": "stopping"})
 
 
-DISPLAYS = {"none": Silent, "live": Live, "lines": Lines, "events": Events}
+DISPLAYS = {"none": Silent, "live": LiveDisplay, "lines": LineDisplay, "events": Events}
 
 
 def watch(

@@ -20,7 +20,7 @@ import numpy as np
 from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.measured import (
     Matched,
-    Measured,
+    MeasuredSide,
     bound_metric,
     failure_counts,
     match_sides,
@@ -267,9 +267,9 @@ class Comparing:
             ],
         )
 
-    def _measures(self, label: str, scorer: str) -> tuple[list[Measured], list[str]]:
+    def _measures(self, label: str, scorer: str) -> tuple[list[MeasuredSide], list[str]]:
         """Return at least two sides with a value, and a note about each that has none."""
-        values: list[Measured] = []
+        values: list[MeasuredSide] = []
         errors: list[UserError] = []
         for side in self.sides:
             try:
@@ -281,7 +281,7 @@ class Comparing:
         return values, [f"left out: {error.what}; {error.fix}" for error in errors]
 
 
-def _with_value(measure: Measured) -> Measured:
+def _with_value(measure: MeasuredSide) -> MeasuredSide:
     row = measure.row
     side = measure.side
     name = measure.bound.name
@@ -302,7 +302,7 @@ def _with_value(measure: Measured) -> Measured:
 
 
 def _pairs(
-    both: Sequence[tuple[Measured, Measured]], options: CompareOptions
+    both: Sequence[tuple[MeasuredSide, MeasuredSide]], options: CompareOptions
 ) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
     matches = [match_sides(later, earlier) for earlier, later in both]
@@ -405,7 +405,7 @@ def _items_needed(
 
 
 def _standings(
-    values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
+    values: Sequence[MeasuredSide], pairs: Sequence[Pair], alpha: float
 ) -> list[SideStanding]:
     """Return the sides over the items that they share, best first."""
     sign = -1 if values[0].lower_is_better else 1
@@ -426,7 +426,7 @@ def _standings(
     return sorted(standings, key=lambda standing: (-sign * standing.value, standing.name))
 
 
-def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
+def _standing(whole: MeasuredSide, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
     measure = whole.among(shared)
     row = measure.row
     return SideStanding(

@@ -21,7 +21,7 @@ from assay.analysis.compare.gate_calibration import (
     calibration_checks,
 )
 from assay.analysis.compare.measured import (
-    Measured,
+    MeasuredSide,
     bound_metric,
     failure_counts,
     match_sides,
@@ -264,7 +264,7 @@ class _Gate:
         found.why = self._open_reason(own) or self.manner.weakness(row["ci_method"])
         return found
 
-    def _open_reason(self, own: Measured) -> str:
+    def _open_reason(self, own: MeasuredSide) -> str:
         """Why no bound can be checked on this row, if that is so."""
         row = own.row
         if row["value"] is None:
@@ -301,7 +301,7 @@ class _Gate:
         return self._paired_evidence(base, candidate, baseline)
 
     def _paired_evidence(
-        self, base: BoundEvidence, candidate: Measured, baseline: Measured
+        self, base: BoundEvidence, candidate: MeasuredSide, baseline: MeasuredSide
     ) -> BoundEvidence:
         match = match_sides(candidate, baseline)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.measured import Matched, Measured
+from assay.analysis.compare.measured import Matched, MeasuredSide
 from assay.analysis.compare.paired import (
     Hashes,
     Side,
@@ -33,7 +33,7 @@ class _Served(msgspec.Struct):
     served_fingerprint: str | None = None
 
 
-def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
+def notes(sides: Sequence[Side], scorer: str, values: Sequence[MeasuredSide]) -> list[str]:
     """Return a line for each thing that differs and should not, and on items that belong
     together."""
     sources = sources_of(sides)
@@ -132,7 +132,7 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     return list(starmap(Flip, zip(names, *values, *answers, strict=True)))
 
 
-def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
+def telling_rows(measure: MeasuredSide, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
     """For each item its sample with the highest or the lowest score; the first of them, if there
     are several."""
     side = measure.side

@@ -389,18 +389,18 @@ def find_sides(
     return sides
 
 
-class _Planned(msgspec.Struct):
+class _PlannedMetric(msgspec.Struct):
     policy: Policy | None = None
     cluster_by: str = ""
 
 
-def planned_metrics(sources: Iterable[Source]) -> Iterator[_Planned]:
+def planned_metrics(sources: Iterable[Source]) -> Iterator[_PlannedMetric]:
     """Yield what the experiments' own metrics are planned with."""
     for source in sources:
         manifest = source.manifest("aggregation")
         try:
             yield from msgspec.convert(
-                manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+                manifest.plan.get("metrics", []) if manifest else [], list[_PlannedMetric]
             )
         except msgspec.ValidationError as error:
             raise UserError(

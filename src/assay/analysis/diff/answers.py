@@ -16,7 +16,7 @@ from assay.store.keys import canonical, digest, short
 from assay.store.table.facets import text_of
 
 
-class _Metadata(msgspec.Struct):
+class _ResponseMetadata(msgspec.Struct):
     finish_reason: str | None = None
     prompt_template: Any = None
 
@@ -36,7 +36,7 @@ class _Given(msgspec.Struct):
     cost: float | None = None
     served_model: str | None = None
     served_fingerprint: str | None = None
-    metadata: _Metadata | None = None
+    metadata: _ResponseMetadata | None = None
 
 
 class SideUse(msgspec.Struct, kw_only=True):

@@ -33,7 +33,7 @@ from assay.analysis.judge.bias import (
     position_bias,
     self_preference,
 )
-from assay.analysis.judge.judged import Answer, Judged, give_labels, read_judged, unused
+from assay.analysis.judge.judged import JudgedAnswer, JudgedLabel, give_labels, read_judged, unused
 from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.resolve import find_source
@@ -175,7 +175,7 @@ def calibrate(
     return result
 
 
-def _problem(judged: Judged, labels: Sequence[Label]) -> str:
+def _problem(judged: JudgedLabel, labels: Sequence[Label]) -> str:
     """Why nothing is known about a judge."""
     if not labels:
         return f"no label is about {judged.label!r}"
@@ -186,7 +186,9 @@ def _problem(judged: Judged, labels: Sequence[Label]) -> str:
     return ""
 
 
-def _chosen_judges(judged: Mapping[str, Judged], label: str, source: Source) -> list[Judged]:
+def _chosen_judges(
+    judged: Mapping[str, JudgedLabel], label: str, source: Source
+) -> list[JudgedLabel]:
     if not judged:
         fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
         raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
@@ -215,7 +217,7 @@ def _labels_file(source: Source) -> Path:
 
 
 def _calibration(
-    judged: Judged,
+    judged: JudgedLabel,
     labels: Sequence[Label],
     source: Source,
     lengths: Mapping[int, int],
@@ -255,7 +257,7 @@ def _calibration(
     )
 
 
-def _by_key(answers: Iterable[Answer]) -> dict[str, tuple[float, float]]:
+def _by_key(answers: Iterable[JudgedAnswer]) -> dict[str, tuple[float, float]]:
     """Return verdicts and weights of answers; a match has two keys, and no pass rate to correct."""
     return {
         f"{answer.responses[0]:016x}": (answer.truth, answer.weight)
@@ -283,7 +285,7 @@ def _agreement_of(verdicts: Verdicts, level: float) -> Agreed:
     )
 
 
-def _people(judged: Judged, labels: Sequence[Label], level: float) -> People:
+def _people(judged: JudgedLabel, labels: Sequence[Label], level: float) -> People:
     names = sorted({label.annotator for label in labels})
     touched = [answer for answer in judged.answers if answer.votes]
     both = [answer for answer in touched if len(answer.votes) > 1]

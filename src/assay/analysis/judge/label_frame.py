@@ -75,7 +75,7 @@ class _LabelledRow(JudgedRow, gc=False):
         return [float(vote) if isinstance(vote, (int, float)) else None for vote in members]
 
 
-class _Answered(msgspec.Struct, gc=False):
+class _AnsweredRow(msgspec.Struct, gc=False):
     """What is read of a response."""
 
     item_id: str
@@ -153,7 +153,7 @@ def _empty_responses(source: Source) -> set[Any]:
             fix="name the folder of a run",
         )
     for log in logs:
-        for _, row in read_rows(log, _Answered):
+        for _, row in read_rows(log, _AnsweredRow):
             if row.outcome != "ok" or (row.error and not row.key):
                 keys |= {row.key, (row.item_id, row.sample_index, row.model_name)}
     return keys - {""}

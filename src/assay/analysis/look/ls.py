@@ -42,11 +42,11 @@ class Listed(msgspec.Struct, kw_only=True):
     problem: str | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _SectionMetadata(msgspec.Struct):
     failures: list[Failures] = []
 
 
-class Section(msgspec.Struct):
+class ManifestSection(msgspec.Struct):
     """What is needed of a manifest's section."""
 
     name: str = ""
@@ -54,12 +54,12 @@ class Section(msgspec.Struct):
     planned: int | None = None
     present: int | None = None
     counts: dict[str, int] = {}
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: _SectionMetadata = msgspec.field(default_factory=_SectionMetadata)
     started: float = 0.0
     ended: float | None = None
 
 
-class _Status(msgspec.Struct):
+class _RunState(msgspec.Struct):
     state: str = ""
     last_update: float = 0.0
     processed_samples: int = 0
@@ -76,8 +76,8 @@ class _Value(msgspec.Struct):
     value: float | None = None
 
 
-section_of = msgspec.json.Decoder(Section).decode
-_status = msgspec.json.Decoder(_Status).decode
+section_of = msgspec.json.Decoder(ManifestSection).decode
+_status = msgspec.json.Decoder(_RunState).decode
 _value = msgspec.json.Decoder(_Value).decode
 
 
@@ -129,7 +129,7 @@ def listed_of(folder: str | Path) -> Listed | None:
     return _entry_of(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
 
 
-def _sections_of(folder: str) -> dict[str, Section]:
+def _sections_of(folder: str) -> dict[str, ManifestSection]:
     try:
         content = manifest_sections(_content(folder, "manifest.json"), folder)
         return {kind: section_of(content[kind]) for kind in ROWS_FILE if kind in content}
@@ -154,9 +154,9 @@ def _entry_of(folder: str) -> Listed:
     return listed
 
 
-def _of_sections(folder: str, sections: dict[str, Section]) -> Listed:
+def _of_sections(folder: str, sections: dict[str, ManifestSection]) -> Listed:
     kinds = ("dataset", "run", "evaluation")
-    items, run, evaluation = (sections.get(kind, Section()) for kind in kinds)
+    items, run, evaluation = (sections.get(kind, ManifestSection()) for kind in kinds)
     failed = evaluation.metadata.failures
     failures = told_once(run.metadata.failures, failed)
     every = [*sections.values()]
@@ -177,7 +177,7 @@ def _of_sections(folder: str, sections: dict[str, Section]) -> Listed:
     )
 
 
-def _stored_state(sections: list[Section], failures: list[Failures]) -> State:
+def _stored_state(sections: list[ManifestSection], failures: list[Failures]) -> State:
     """Return what the manifest says of a run that has ended."""
     if any(each.is_total for each in failures):
         return "failed"
@@ -189,23 +189,23 @@ def _total(counts: dict[str, int]) -> int:
     return sum(count for name, count in counts.items() if name != "transient")
 
 
-def _status_of(folder: str) -> _Status:
+def _status_of(folder: str) -> _RunState:
     """Return what one process, or what workers together, say of the run."""
     if os.path.isdir(os.path.join(folder, "generations")):
         from assay.analysis.look.status import of_workers
 
         if (told := of_workers(folder)) is not None:
             answered = told.rows - told.errors
-            return _Status(
+            return _RunState(
                 told.state, time.time(), processed_samples=answered, failed_samples=told.errors
             )
     try:
         return _status(_content(folder, "status.json"))
     except (ValueError, OSError, RecursionError):
-        return _Status()
+        return _RunState()
 
 
-def _state(status: _Status, stored: State) -> State:
+def _state(status: _RunState, stored: State) -> State:
     """Return the status file's word, or that of the manifest. A status that says `running` and has
     fallen silent belongs to a killed process."""
     if status.is_open:

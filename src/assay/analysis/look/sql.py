@@ -98,7 +98,7 @@ def connect(
             "this needs duckdb, which is not installed", fix=install_command("sql")
         ) from None
     with TemporaryDirectory(prefix="assay-sql-") as folder:
-        connection, views = duckdb.connect(":memory:"), dict[str, list[_Part]]()
+        connection, views = duckdb.connect(":memory:"), dict[str, list[_SelectedFiles]]()
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
             connection.execute("SET enable_progress_bar = false")  # it goes where the rows go
@@ -141,7 +141,7 @@ def _check(connection: "DuckDBPyConnection", sql: str) -> None:
     connection.execute(f"EXPLAIN SELECT * FROM query({text(sql)})").fetchall()
 
 
-class _Part:
+class _SelectedFiles:
     """Files of experiments that one SELECT reads, with the name of each one's experiment."""
 
     def __init__(self) -> None:
@@ -177,16 +177,18 @@ class _Part:
         return read_rows(self.files, self.columns, source, f", filename = '{_FILE}'")
 
 
-def _parts(tables: Sequence[Tables], name: str, most: int | None, folder: Path) -> list[_Part]:
+def _parts(
+    tables: Sequence[Tables], name: str, most: int | None, folder: Path
+) -> list[_SelectedFiles]:
     """Return what holds the rows of a table, the experiments in their order as far as their columns agree."""
-    parts: list[_Part] = []
+    parts: list[_SelectedFiles] = []
     for one in tables:
         if name in one:
             columns = _different_columns(one.columns(name, most if name != "metrics" else None))
             rows = one.source.name, one.files(name, folder), columns
             # where no line is a row there are no columns
             if columns and not any(part.add(*rows) for part in reversed(parts)):
-                parts.append(_Part())
+                parts.append(_SelectedFiles())
                 parts[-1].add(*rows)
     return parts
 

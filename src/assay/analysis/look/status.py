@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay import reading
-from assay.analysis.look.ls import Section, State, listed_of, section_of
+from assay.analysis.look.ls import ManifestSection, State, listed_of, section_of
 from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
@@ -61,7 +61,7 @@ class RunStatus(Shown, kw_only=True):
     models: dict[str, LaneStatus] = {}
 
 
-class _File(msgspec.Struct):
+class _StatusFile(msgspec.Struct):
     """What `status.json` says."""
 
     step: str = ""
@@ -103,7 +103,7 @@ class Watch:
     def __init__(self, path: str | Path, place: str = "") -> None:
         self.path = place or str(path)
         self._root = Root(path)
-        self._parts: dict[str, dict[str, Section]] = {}
+        self._parts: dict[str, dict[str, ManifestSection]] = {}
 
     def look(self) -> RunStatus:
         generation = self.generation()
@@ -137,14 +137,16 @@ class Watch:
             run.left_seconds = max(0, run.planned - run.rows) / run.rate
         return run
 
-    def _finished_parts(self, generation: Generation) -> dict[str, dict[str, Section]]:
+    def _finished_parts(self, generation: Generation) -> dict[str, dict[str, ManifestSection]]:
         """Return the manifests of finished shards, by name; each is read once."""
         objects = self._root.objects
         ended = {entry.name for entry in objects.names(f"shards/{generation.number}/")}
         names = map(generation.finished, range(generation.shards))
         new = [name for name in names if name in ended and name not in self._parts]
         for name, content in zip(new, objects.read_many(new), strict=True):
-            self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, Section])
+            self._parts[name] = msgspec.json.decode(
+                content or b"{}", type=dict[str, ManifestSection]
+            )
         return self._parts
 
     def _plan_size(self, kind: str) -> int | None:
@@ -152,7 +154,7 @@ class Watch:
         return section_of(manifest_sections(content, self._root.place).get(kind, b"{}")).planned
 
 
-def _add_finished(run: RunStatus, parts: Iterable[Section]) -> None:
+def _add_finished(run: RunStatus, parts: Iterable[ManifestSection]) -> None:
     for part in parts:
         run.rows += part.present or 0
         run.errors += part.counts.get("errored", 0)
@@ -239,9 +241,9 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         raise UserError(
             "there is no experiment here", where=path, fix="assay ls lists those below a folder"
         )
-    now = _File()
+    now = _StatusFile()
     with suppress(OSError, ValueError, RecursionError):
-        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
+        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_StatusFile)
     run = RunStatus(
         path=path,
         state=listed.state,

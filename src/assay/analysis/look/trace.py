@@ -44,7 +44,7 @@ class _Step(msgspec.Struct):
 _KINDS: dict[Kind, type[msgspec.Struct]] = {"run": Response, "evaluation": Evaluation}
 
 
-class _Mark(msgspec.Struct):
+class _RowMark(msgspec.Struct):
     """What is decoded of every row."""
 
     item_id: str = ""
@@ -53,7 +53,7 @@ class _Mark(msgspec.Struct):
     label: str = ""
 
 
-_mark = row_decoder(_Mark)
+_mark = row_decoder(_RowMark)
 
 
 class Sample(msgspec.Struct, kw_only=True):
@@ -161,7 +161,7 @@ class _Scan:
 
     def of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
         for log in _logs(self.store, kind):
-            for position, mark in read_rows(log, _Mark):
+            for position, mark in read_rows(log, _RowMark):
                 owner = mark.item_id if kind != "dataset" else _id_text(mark.id)
                 if mark.scorer and mark.label:
                     self.labels.setdefault(mark.scorer, set()).add(mark.label)

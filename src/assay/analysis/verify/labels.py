@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.verify.replay import NOT_LOGGED, Bench, Replay, no_network
-from assay.analysis.verify.rows import Computed, Stored, Verdict, compare_rows
+from assay.analysis.verify.rows import Computed, RowVerdict, StoredRows, compare_rows
 from assay.config import Config, environment
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
@@ -33,7 +33,7 @@ _UNUSED: dict[str, Any] = {"tasks": [], "dataset": None}
 class Found(msgspec.Struct):
     """By scorer or metric what came of its rows."""
 
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, RowVerdict] = {}
     notes: list[str] = []
 
 
@@ -76,8 +76,8 @@ def verify_labels(
     changed = [
         scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
     ]
-    stored = Stored(FileLog(bench.sources[0].files["evaluation"]), names, keys=not changed)
-    verdicts = {name: Verdict(stored=stored.counts[name]) for name in names}
+    stored = StoredRows(FileLog(bench.sources[0].files["evaluation"]), names, keys=not changed)
+    verdicts = {name: RowVerdict(stored=stored.counts[name]) for name in names}
     computed = Computed(stored)
     store.show("evaluation", bench.id, computed, None)
     failed |= _score(bench, store, scorers, models)
@@ -103,7 +103,7 @@ def _planned_identities(manifest: Manifest) -> dict[str, Any]:
 
 def _without_verdicts(manifest: Manifest, name: str, reason: str) -> Found:
     rows = sum(count for outcome, count in manifest.counts.items() if outcome != "transient")
-    verdict = Verdict(stored=rows)
+    verdict = RowVerdict(stored=rows)
     verdict.excuse(reason, rows)
     return Found({name: verdict} if rows else {})
 

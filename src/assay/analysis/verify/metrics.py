@@ -9,7 +9,7 @@ import msgspec
 
 from assay.analysis.verify.labels import Found, bench_of, reason_of
 from assay.analysis.verify.replay import Bench
-from assay.analysis.verify.rows import Verdict, pair_rows, row_differences
+from assay.analysis.verify.rows import RowVerdict, pair_rows, row_differences
 from assay.analysis.verify.values import Differing, differing
 from assay.config import Config
 from assay.engine.aggregate.aggregate import Aggregator
@@ -103,11 +103,11 @@ def _verdicts(
     computed: Iterable[MetricRow],
     names: Iterable[str],
     failed: Mapping[str, str],
-) -> dict[str, Verdict]:
-    verdicts = {name: Verdict() for name in names}
+) -> dict[str, RowVerdict]:
+    verdicts = {name: RowVerdict() for name in names}
     for one, row, other in pair_rows(stored, computed, _place):
         name = str(one.get("metric_name", ""))
-        verdict = verdicts.setdefault(name, Verdict())
+        verdict = verdicts.setdefault(name, RowVerdict())
         verdict.stored += 1
         found = row_differences(row, other, "the labels do not give it", _differences)
         facets = [f"{facet}={one.get(facet)}" for facet in one.get("facets") or ()]

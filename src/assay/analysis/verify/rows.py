@@ -41,7 +41,7 @@ _FIELDS = (
 T = TypeVar("T")
 
 
-class Verdict(msgspec.Struct):
+class RowVerdict(msgspec.Struct):
     """What came of the rows of one scorer or metric; `reasons` counts why some cannot be
     verified."""
 
@@ -87,7 +87,7 @@ def row_differences(
     return [("row", "stored", absent)] if other is None else [*differences(row, other)]
 
 
-class Stored:
+class StoredRows:
     """The fingerprints of a log's rows, in the order of the file."""
 
     def __init__(self, log: Log, scorers: list[str], *, keys: bool) -> None:
@@ -122,7 +122,7 @@ def fingerprints(block: bytes, times: re.Pattern[bytes]) -> Hashes:
 class Computed(MemoryLog):
     """Takes the rows that an evaluation writes, and keeps those that are not stored."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredRows) -> None:
         super().__init__("evaluation_results.jsonl")
         self._stored = stored
         self._found = [np.zeros(0, np.uint64)]
@@ -148,7 +148,7 @@ class Computed(MemoryLog):
 
 def compare_rows(
     computed: Computed,
-    verdicts: Mapping[str, Verdict],
+    verdicts: Mapping[str, RowVerdict],
     failed: Mapping[str, str],
     *,
     whole: bool,
