@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import VERSION as __version__  # noqa: F401
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from assay.api import *  # noqa: F403
 
 _RUNS = "compare runs with other values of `max_concurrency`"
@@ -34,7 +32,7 @@ def __getattr__(name: str) -> Any:
     return getattr(api, name)
 
 
-def __dir__() -> "Sequence[str]":
-    from importlib import import_module
+def __dir__() -> Any:
+    from assay import api
 
-    return [*import_module("assay.api").__all__, "__version__"]
+    return [*api.__all__, "__version__"]

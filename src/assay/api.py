@@ -107,7 +107,7 @@ _HOMES = {
     "engine.aggregate.measure": "bind_metric",
     "engine.calls.progress": "Progress=new_progress",
     "engine.cluster.engines.scripts": "script=worker_script",
-    "engine.cluster.place": "evaluation",
+    "engine.cluster.place": "evaluation shard_of",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
@@ -163,7 +163,8 @@ def experiment(
     overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Experiment":
-    """A config bound to its folder, not yet run, with the options of `assay run` (see Options, `cluster.place`).
+    """A config bound to its folder, not yet run, with the options of `assay run` (see Options,
+    `cluster.place`).
 
     Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
     `provider:name` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
@@ -186,22 +187,19 @@ def experiment(
         samples=samples,
         name=name,
     )
-    if source is None:
-        source = {"name": "notebook"}
-    elif isinstance(source, Config) and arguments:
-        raise UserError(
-            f"a Config is finished: {min(arguments)!r} cannot be added",
-            fix="pass its path or its dict",
-        )
-    if isinstance(source, Config):
-        return run_of(source, options)
-    chosen = options.get("models") or ()
-    config = load(source, overrides=overrides or {}, arguments=arguments, models=chosen)
-    return run_of(config, options)
+    if isinstance(source, Config) and arguments:
+        what = f"a Config is finished: {min(arguments)!r} cannot be added"
+        raise UserError(what, fix="pass its path or its dict")
+    if not isinstance(source, Config):
+        named = {"name": "notebook"} if source is None else source
+        chosen = options.get("models") or ()
+        source = load(named, overrides=overrides or {}, arguments=arguments, models=chosen)
+    return run_of(source, options)
 
 
 def run(source: "Source | None" = None, **options: Any) -> "Result":
-    """Run a config, or what the arguments of `experiment` describe. The same call resumes where it stopped."""
+    """Run a config, or what the arguments of `experiment` describe. The same call resumes where it
+    stopped."""
     from assay.threads import run_blocking
 
     return run_blocking(lambda: run_async(source, **options))
@@ -213,7 +211,8 @@ async def run_async(source: "Source | None" = None, **options: Any) -> "Result":
 
 
 async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
-    """Run an experiment, or an evaluation, that is bound already; then write the `outputs:` of its config."""
+    """Run an experiment, or an evaluation, that is bound already; then write the `outputs:` of its
+    config."""
     from asyncio import to_thread
 
     result = await step.run(stop)
@@ -230,22 +229,24 @@ async def finish(step: "Experiment", stop: "Stop | None" = None) -> "Result":
 def lock(
     source: "Source | None" = None, *, output: str | Path | None = None, **options: Any
 ) -> "Locked":
-    """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
-    `experiment`. `run(config, locked=True)` refuses anything else."""
+    """Write what determines the numbers of a config to `output`, by default beside it; arguments as
+    those of `experiment`. `run(config, locked=True)` refuses anything else."""
     from assay.engine.experiment.locks.lock import lock
 
     return lock(experiment(source, **options), output)
 
 
 def plan(source: "Source | None" = None, **options: Any) -> "Plan":
-    """How many cells a config has, how many have rows, how many would run; arguments as those of `experiment`."""
+    """Tell how many cells a config has, how many have rows, how many would run; arguments as those
+    of `experiment`."""
     from assay.engine.experiment import plan
 
     return plan.plan(experiment(source, **options))
 
 
 def validate(source: "Source | None" = None, **options: Any) -> Sequence[str]:
-    """All that can be known before spending: raises a ConfigError with all problems, returns warnings."""
+    """All that can be known before spending: raises a ConfigError with all problems, returns
+    warnings."""
     return experiment(source, **options).validate()
 
 
@@ -255,25 +256,16 @@ def evaluate(
     *,
     scorers: Any = None,
     metrics: Any = None,
-    output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    retry_errors: bool = False,
-    budget: int | None = None,
-    **where: Any,
+    **options: Any,
 ) -> "Result":
-    """Score responses, then measure; `budget`: how many matches are played; `workers`, `shard`, `on`: by whom."""
+    """Score responses, then measure. Options: `output_dir`; `retry_errors`; `budget`, how many
+    matches are played; `workers`, `shard` and `on`, by whom."""
     from assay.engine.cluster.place import evaluation
     from assay.threads import run_blocking
 
-    step = evaluation(
-        paths,
-        config,
-        output_dir=output_dir,
-        overrides=_with_objects(overrides, evaluation_methods=scorers, metrics=metrics),
-        retry_errors=retry_errors,
-        budget=budget,
-        **where,
-    )
+    changes = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
+    step = evaluation(paths, config, overrides=changes, **options)
     return run_blocking(lambda: finish(step))
 
 
@@ -284,28 +276,19 @@ def aggregate(
     metrics: Any = None,
     output_dir: str | None = None,
     overrides: Mapping[str, Any] | None = None,
-    retry_errors: bool = False,
-    workers: int = 1,
     on: str | None = None,
+    **options: Any,
 ) -> "Result":
-    """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
+    """Compute metrics from the evaluations of folders or files together; `metrics` replace the
+    config's. Options are `retry_errors` and `workers`."""
     from assay.engine.cluster.place import aggregation
     from assay.threads import run_blocking
 
-    step = aggregation(
-        paths,
-        config,
-        on,
-        output_dir=output_dir,
-        overrides=_with_objects(overrides, metrics=metrics),
-        retry_errors=retry_errors,
-        workers=workers,
-    )
+    options["overrides"] = _with_objects(overrides, metrics=metrics)
+    step = aggregation(paths, config, on, output_dir=output_dir, **options)
     return run_blocking(lambda: finish(step))
 
 
 def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
-    return {
-        **{key: value for key, value in arguments.items() if value is not None},
-        **(overrides or {}),
-    }
+    given = {key: value for key, value in arguments.items() if value is not None}
+    return {**given, **(overrides or {})}

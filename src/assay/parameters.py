@@ -8,7 +8,7 @@ a Struct take the place of `**more` in its signature, unless the function names 
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from assay.errors import UserError
@@ -22,6 +22,12 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {', '.join(names)}" if names else ""
+
+
+def check_name(name: str, known: Collection[str], problem: str, where: str = "") -> None:
+    """Raise an error with the names that there are, if this is none of them."""
+    if name not in known:
+        raise UserError(f"{problem} {name!r}", where=where, fix=nearest(name, known))
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -76,9 +82,7 @@ def check_params(
         elif open_ended:
             checked[key] = value
         else:
-            raise UserError(
-                f"{name} has no parameter {key!r}", where=where, fix=nearest(key, settable)
-            )
+            check_name(key, settable, f"{name} has no parameter", where)
     missing = [key for key, p in settable.items() if p.default is p.empty and key not in checked]
     if missing:
         raise UserError(

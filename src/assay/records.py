@@ -9,13 +9,15 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET
 
 from assay.errors import UserError
 
+K = TypeVar("K")
+V = TypeVar("V")
 ResponseOutcome = Literal["ok", "refused", "errored", "skipped"]
 EvaluationOutcome = Literal["scored", "unparsed", "refused", "errored", "skipped"]
 OUTCOMES: tuple[EvaluationOutcome, ...] = get_args(EvaluationOutcome)
@@ -298,6 +300,14 @@ def _tolerant_json(text: bytes) -> Any:
 def _integer(digits: str) -> int | float:
     number = int(digits) if len(digits) < 21 else float(digits)
     return number if -(2**63) <= number < 2**64 else float(number)
+
+
+def values_by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, both in the order in which they came."""
+    values: dict[K, list[V]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return values
 
 
 def find(row: Any, facet: str) -> Any:

@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 from assay.errors import UserError
 from assay.parameters import add_group
 from assay.parameters import by_keyword as by_keyword
+from assay.parameters import check_name as check_name
 from assay.parameters import check_params as check_params
 from assay.parameters import nearest as nearest
 from assay.parameters import parameters as parameters

@@ -202,7 +202,7 @@ def flag_name(parameter: str) -> str:
 
 
 def _is_text(word: str) -> bool:
-    """What is not UTF-8 could neither be stored in rows nor shown."""
+    """Return whether it is UTF-8: what is not could neither be stored in rows nor shown."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -211,7 +211,8 @@ def _is_text(word: str) -> bool:
 
 
 def _wants_tracebacks(words: Sequence[str]) -> bool:
-    """`--debug` is a flag; for commands of formats it may take True or False, and have a short form."""
+    """`--debug` is a flag; for commands of formats it may take True or False, and have a short
+    form."""
     for word, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = word.partition("=")
         if name == "--debug" or (
@@ -253,7 +254,7 @@ def group() -> None:
 
 
 def _show_mistake(mistake: click.ClickException) -> None:
-    """What click has against the words, which it repeats as they are."""
+    """Print what click has against the words, which it repeats as they are."""
     import io
 
     from assay import api
@@ -277,7 +278,8 @@ def _explained_error(error: Exception) -> Exception:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command; a user's mistake is a message and an exit code, with a traceback only for --debug."""
+    """Run a command; a user's mistake is a message and an exit code, with a traceback only for
+    --debug."""
     # `list` is a command's module here
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     COMMAND[:] = ["assay", *words]

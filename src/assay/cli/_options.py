@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,47 +14,46 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
+PATH = click.Path()
+FILE = click.Path(path_type=Path)
+NATURAL = click.IntRange(min=0)
+POSITIVE = click.IntRange(min=1)
+PORT = click.IntRange(0, 65535)
+AMOUNT = click.FloatRange(min=0)
+SHARE = click.FloatRange(0, 1)
 LEVEL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
-cluster_option = click.option(
-    "--cluster-by",
-    default="",
-    metavar="NAME",
-    help="The field that items share which belong together.",
+
+def option(*names: str, **settings: Any) -> Callable[[F], F]:
+    """Return an option of a command. The last of its names is its help."""
+    return click.option(*names[:-1], help=names[-1], **settings)
+
+
+flag = partial(option, is_flag=True)
+place = partial(click.argument, type=PATH)
+
+cluster_option = option(
+    "--cluster-by", "The field that items share which belong together.", default="", metavar="NAME"
 )
-settings_option = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a dotted key of the config.",
+settings_option = option(
+    "--set", "settings", "Override a dotted key of the config.", multiple=True, metavar="KEY=VALUE"
 )
-force_option = click.option("--force", is_flag=True, help="Replace files that Assay did not write.")
-parameters_option = click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the format."
+force_option = flag("--force", "Replace files that Assay did not write.")
+parameters_option = option(
+    "--set", "settings", "A parameter of the format.", multiple=True, metavar="KEY=VALUE"
 )
-without_sidecar_option = click.option(
-    "--without-sidecar", is_flag=True, help="Go on without the sidecar of an earlier `convert`."
+without_sidecar_option = flag(
+    "--without-sidecar", "Go on without the sidecar of an earlier `convert`."
 )
 
 
-paths_argument = click.argument(
-    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()
-)
-own_config_option = click.option(
-    "-c", "--config", type=click.Path(), help="The config; default: the folder's own."
-)
-no_progress_option = click.option("--no-progress", is_flag=True, help="No progress display.")
-label_option = click.option(
-    "--label", default="", help="The label to look at, if there are several."
-)
-level_option = click.option(
-    "--level", type=LEVEL, default=0.95, help="Of the intervals; default 0.95."
-)
-margin_option = click.option(
-    "--margin",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Differences below it do not matter.",
+paths_argument = place("paths", metavar="PATH...", nargs=-1, required=True)
+own_config_option = option("-c", "--config", "The config; default: the folder's own.", type=PATH)
+no_progress_option = flag("--no-progress", "No progress display.")
+label_option = option("--label", "The label to look at, if there are several.", default="")
+level_option = option("--level", "Of the intervals; default 0.95.", type=LEVEL, default=0.95)
+margin_option = option(
+    "--margin", "Differences below it do not matter.", type=click.FloatRange(min=0, min_open=True)
 )
 
 
@@ -61,16 +62,15 @@ def _trust(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
         api.trust()
 
 
-trust_option = click.option(
+trust_option = flag(
     "--trust",
-    is_flag=True,
+    "Run and read what the config of a folder names that you did not make.",
     expose_value=False,
     callback=_trust,
-    help="Run and read what the config of a folder names that you did not make.",
 )
 
 
-def _all_of(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
+def all_of(*options: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         for option in options:
             function = option(function)
@@ -79,136 +79,84 @@ def _all_of(options: Sequence[Callable[[F], F]]) -> Callable[[F], F]:
     return decorate
 
 
-include_path_option = click.option(
+include_path_option = option(
     "--include-path",
+    "A folder with more tasks, whose code is run.",
     type=click.Path(exists=True, file_okay=False),
-    help="A folder with more tasks, whose code is run.",
 )
-benchmark_options = _all_of(  # of `run`, `plan` and `validate`
-    (
-        click.option(
-            "--unsafe-code", is_flag=True, help="Benchmarks may run code that models write."
-        ),
-        click.option(
-            "--sound",
-            is_flag=True,
-            help="The right number where a benchmark's own is known to be wrong.",
-        ),
-        include_path_option,
-        click.option(
-            "--num-fewshot",
-            type=click.IntRange(min=0),
-            help="Examples in the prompts of benchmarks.",
-        ),
-    )
+benchmark_options = all_of(  # of `run`, `plan` and `validate`
+    flag("--unsafe-code", "Benchmarks may run code that models write."),
+    flag("--sound", "The right number where a benchmark's own is known to be wrong."),
+    include_path_option,
+    option("--num-fewshot", "Examples in the prompts of benchmarks.", type=NATURAL),
 )
-config_options = _all_of(  # of `run`, `plan` and `validate`
-    (
-        benchmark_options,
-        click.argument("config", required=False, type=click.Path()),
-        click.option(
-            "-c",
-            "--config",
-            "config_option",
-            type=click.Path(),
-            help="The config; the same as CONFIG.",
-        ),
-        settings_option,
-        click.option("-o", "--output-dir", help="The experiment's folder."),
-        click.option(
-            "-m",
-            "--model",
-            "models",
-            multiple=True,
-            metavar="MODEL",
-            help="Only this model: a name in the config, provider:name, type:name[@url], or file.py:function.",
-        ),
-        click.option(
-            "--limit",
-            type=click.IntRange(min=0),
-            help="Only the first N items, of benchmarks the first N of each task.",
-        ),
-        click.option(
-            "--num-samples",
-            type=click.IntRange(min=1),
-            help="Only the first N samples of each item.",
-        ),
-        click.option("--retry-errors", is_flag=True, help="Try permanent errors again, too."),
-    )
+config_options = all_of(  # of `run`, `plan` and `validate`
+    benchmark_options,
+    place("config", required=False),
+    option("-c", "--config", "config_option", "The config; the same as CONFIG.", type=PATH),
+    settings_option,
+    option("-o", "--output-dir", "The experiment's folder."),
+    option(
+        "-m",
+        "--model",
+        "models",
+        "Only this model: a name in the config, provider:name, type:name[@url], or file.py:function.",
+        multiple=True,
+        metavar="MODEL",
+    ),
+    option(
+        "--limit",
+        "Only the first N items, of benchmarks the first N of each task.",
+        type=NATURAL,
+    ),
+    option("--num-samples", "Only the first N samples of each item.", type=POSITIVE),
+    flag("--retry-errors", "Try permanent errors again, too."),
 )
 
-existing_rows_options = _all_of(  # of `evaluate` and `aggregate`
-    (
-        own_config_option,
-        click.option(
-            "-o", "--output-dir", help="The folder to write to; default: the one that was read."
-        ),
-        settings_option,
-        click.option("--retry-errors", is_flag=True, help="Try what failed again."),
-        trust_option,
-    )
+existing_rows_options = all_of(  # of `evaluate` and `aggregate`
+    own_config_option,
+    option("-o", "--output-dir", "The folder to write to; default: the one that was read."),
+    settings_option,
+    flag("--retry-errors", "Try what failed again."),
+    trust_option,
 )
 
 
 def _shard(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, int] | None:
-    """`3/16` as (3, 16)."""
-    if text is None:
-        return None
-    number, slash, count = text.partition("/")
-    if not slash or not number.isdecimal() or not count.isdecimal():
-        raise UserError(
-            f"--shard takes I/N, got {text!r}",
-            fix="--shard 3/16 for the third of sixteen processes",
-        )
-    if not 1 <= int(number) <= int(count):
-        raise UserError(
-            f"there is no shard {number} of {count}",
-            fix=f"they are called 1/{count} to {count}/{count}",
-        )
-    return int(number), int(count)
+    return None if text is None else api.shard_of(text)
 
 
-shard_option = click.option(
+shard_option = option(
     "--shard",
+    "Be worker I of N, 1 to N: its shards first, then those left over.",
     metavar="I/N",
     callback=_shard,
-    help="Be worker I of N, 1 to N: its shards first, then those left over.",
 )
 
-on_option = click.option(
-    "--on", type=click.Choice(["ray"]), help="Let this engine place the workers."
-)
-cluster_options = _all_of(  # of `run` and `evaluate`
-    (
-        on_option,
-        shard_option,
-        click.option(
-            "--workers",
-            type=click.IntRange(min=0),
-            help="Processes that share the work; 0: only begin, for `worker`.",
-        ),
-    )
+on_option = option("--on", "Let this engine place the workers.", type=click.Choice(["ray"]))
+cluster_options = all_of(  # of `run` and `evaluate`
+    on_option,
+    shard_option,
+    option(
+        "--workers", "Processes that share the work; 0: only begin, for `worker`.", type=NATURAL
+    ),
 )
 
-row_options = _all_of(  # of `compare` and `gate`: which rows, which number, how sure
-    (
-        click.option("--level", type=LEVEL, help="Of the intervals."),
-        click.option(
-            "--where", multiple=True, metavar="FACET=VALUE", help="Only rows with this value."
-        ),
-        label_option,
-        click.option("--metric", help="mean (the default), pass_rate, pass@k, or another metric."),
-        click.option("--partial", is_flag=True, help="Judge unfinished or damaged evidence, too."),
-        cluster_option,
-        click.option(
-            "--seed",
-            hidden=True,
-            expose_value=False,
-            help="Of 0.1, which drew samples: nothing is drawn.",
-        ),
-        click.option("--resamples", hidden=True, expose_value=False, help="As --seed."),
-        trust_option,
-    )
+row_options = all_of(  # of `compare` and `gate`: which rows, which number, how sure
+    option("--level", "Of the intervals.", type=LEVEL),
+    option("--where", "Only rows with this value.", multiple=True, metavar="FACET=VALUE"),
+    label_option,
+    option("--metric", "mean (the default), pass_rate, pass@k, or another metric."),
+    flag("--partial", "Judge unfinished or damaged evidence, too."),
+    cluster_option,
+    option(
+        "--seed",
+        "Of 0.1, which drew samples: nothing is drawn.",
+        hidden=True,
+        expose_value=False,
+    ),
+    option("--resamples", "As --seed.", hidden=True, expose_value=False),
+    trust_option,
 )
 
 

@@ -5,29 +5,19 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from shutil import get_terminal_size
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from assay import api
+from assay.cli._options import all_of, flag, option
 
-F = TypeVar("F", bound=Callable[..., Any])
-FORMATS = ("table", "markdown", "latex", "csv", "html")
-
-
-def json_option(function: F) -> F:
-    """--json, of every command; `assay schema COMMAND` describes it."""
-    return click.option("--json", "as_json", is_flag=True, help="JSON with everything, unrounded.")(
-        function
-    )
-
-
-def format_option(function: F) -> F:
-    """--format and --json, of every command that shows a table."""
-    form = click.option(
-        "--format", "form", type=click.Choice(FORMATS), default="table", help="Of what is shown."
-    )
-    return form(json_option(function))
+FORMATS = click.Choice(("table", "markdown", "latex", "csv", "html"))
+# of every command; `assay schema COMMAND` describes what is printed
+json_option = flag("--json", "as_json", "JSON with everything, unrounded.")
+format_option = all_of(  # of every command that shows a table
+    json_option, option("--format", "form", "Of what is shown.", type=FORMATS, default="table")
+)
 
 
 def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any) -> None:
@@ -39,8 +29,8 @@ def show(value: Any, form: str = "table", *, as_json: bool = False, **view: Any)
     print_sheet(api.sheet(value, **view), form)
 
 
-def shown(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--format and --json, of a command whose result is shown."""
+def with_formats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Show the result of a command, which gets --format and --json."""
 
     @wraps(function)
     def command(*, form: str, as_json: bool, **options: Any) -> None:
@@ -65,7 +55,7 @@ def print_sheet(sheet: Any, form: str = "table") -> None:
 
 
 def has_colour() -> bool:
-    """Whether standard output is a terminal that shows colours and nobody asked for none."""
+    """Return whether standard output is a terminal that shows colours and nobody asked for none."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (
@@ -97,7 +87,8 @@ def show_apart(value: Any, result: Any, *, as_json: bool) -> None:
 
 
 def print_notes(notes: Any) -> None:
-    """What a person should know, on standard error; a terminal would break lines within words."""
+    """Print what a person should know, on standard error; a terminal would break lines within
+    words."""
     width = get_terminal_size().columns if sys.stderr.isatty() else 0
     for note in notes:
         text = f"note: {api.plain(note)}"

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import click
-
 from assay import api
 from assay.cli import verb
 from assay.cli._options import (
+    POSITIVE,
     cluster_option,
     existing_rows_options,
     on_option,
+    option,
     overrides,
     paths_argument,
 )
@@ -19,12 +19,7 @@ from assay.cli._running import show_result
 
 @verb("aggregate")
 @paths_argument
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Up to this many processes, for many rows.",
-)
+@option("--workers", "Up to this many processes, for many rows.", type=POSITIVE, default=1)
 @cluster_option
 @on_option
 @existing_rows_options

@@ -4,7 +4,7 @@ import click
 
 from assay import api
 from assay.cli import Verbs
-from assay.cli._options import include_path_option
+from assay.cli._options import include_path_option, option
 from assay.cli._output import format_option, show
 from assay.errors import RunFailed
 
@@ -16,7 +16,7 @@ def command() -> None:
 
 @command.command("pull")
 @click.argument("names", nargs=-1, required=True)
-@click.option("-o", "--output-dir", required=True, help="The folder that will hold the data.")
+@option("-o", "--output-dir", "The folder that will hold the data.", required=True)
 @include_path_option
 @format_option
 def pull(

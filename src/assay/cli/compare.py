@@ -6,35 +6,24 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import facet_values, margin_option, row_options
-from assay.cli._output import shown
+from assay.cli._options import NATURAL, facet_values, flag, margin_option, option, row_options
+from assay.cli._output import with_formats
 
 
 @verb("compare")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option(
-    "--facet",
-    default="",
-    help="Compare the values of this facet within one PATH; values may follow it.",
+@option(
+    "--facet", "Compare the values of this facet within one PATH; values may follow it.", default=""
 )
 @row_options
 @margin_option
-@click.option(
-    "--flips",
-    type=click.IntRange(min=0),
-    help="List this many changed items a pair; default 5 for one pair.",
+@option("--flips", "List this many changed items a pair; default 5 for one pair.", type=NATURAL)
+@flag("--all-labels", "One table of all labels, the best values marked.")
+@option("--lower", "Less is better under this label, too.", multiple=True, metavar="LABEL")
+@option(
+    "--reference", "Compare with published scores of this model.", default="", metavar="NAME|FILE"
 )
-@click.option("--all-labels", is_flag=True, help="One table of all labels, the best values marked.")
-@click.option(
-    "--lower", multiple=True, metavar="LABEL", help="Less is better under this label, too."
-)
-@click.option(
-    "--reference",
-    default="",
-    metavar="NAME|FILE",
-    help="Compare with published scores of this model.",
-)
-@shown
+@with_formats
 def command(
     paths: tuple[str, ...],
     facet: str,

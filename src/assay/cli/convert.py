@@ -2,11 +2,16 @@
 
 from typing import Any
 
-import click
-
 from assay import api
 from assay.cli import verb
-from assay.cli._options import overrides, parameters_option, without_sidecar_option
+from assay.cli._options import (
+    flag,
+    option,
+    overrides,
+    parameters_option,
+    place,
+    without_sidecar_option,
+)
 from assay.cli._output import show_apart
 
 
@@ -17,22 +22,19 @@ def _formats() -> str:
 
 
 @verb("convert", more=_formats)
-@click.argument("source", type=click.Path())
-@click.argument("target", type=click.Path())
-@click.option(
+@place("source")
+@place("target")
+@option(
     "--to",
+    "The format of TARGET; default: its suffix, without one an experiment's folder.",
     default="",
-    help="The format of TARGET; default: its suffix, without one an experiment's folder.",
 )
-@click.option(
-    "--from",
-    "format_name",
-    default="",
-    help="The format of SOURCE; default: found out from the files.",
+@option(
+    "--from", "format_name", "The format of SOURCE; default: found out from the files.", default=""
 )
 @parameters_option
 @without_sidecar_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
+@flag("--json", "as_json", "One JSON object for each experiment.")
 def command(
     source: str, target: str, settings: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:

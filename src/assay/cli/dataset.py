@@ -6,14 +6,14 @@ import click
 
 from assay import api
 from assay.cli import Verbs
-from assay.cli._options import overrides
-from assay.cli._output import format_option, json_option, show, shown, tell
+from assay.cli._options import NATURAL, option, overrides
+from assay.cli._output import format_option, json_option, show, tell, with_formats
 
-_repository = click.option(
+_repository = option(
     "--repository",
+    "Default: $ASSAY_REPOSITORY, else the folder assay-data.",
     default="",
     metavar="DIR",
-    help="Default: $ASSAY_REPOSITORY, else the folder assay-data.",
 )
 
 
@@ -24,15 +24,15 @@ def command() -> None:
 
 @command.command("add")
 @click.argument("source")
-@click.option("--name", required=True, help="What configs call it.")
-@click.option("--id", default="", help="Its id and folder; by default the name.")
-@click.option("--label", "labels", multiple=True, help="A word to find it by; may be repeated.")
-@click.option(
+@option("--name", "What configs call it.", required=True)
+@option("--id", "Its id and folder; by default the name.", default="")
+@option("--label", "labels", "A word to find it by; may be repeated.", multiple=True)
+@option(
     "--set",
     "settings",
+    "A key of `dataset:`, such as fields.id.",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A key of `dataset:`, such as fields.id.",
 )
 @_repository
 @json_option
@@ -55,15 +55,9 @@ def ls(repository: str, form: str, as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("name")
-@click.option(
-    "--head",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    help="How many items to print.",
-)
+@option("--head", "How many items to print.", type=NATURAL, default=3, show_default=True)
 @_repository
-@shown
+@with_formats
 def show_dataset(name: str, head: int, repository: str) -> Any:
     """Describe a stored dataset: hash, origin, duplicates, its first items."""
     return api.dataset_show(name, head=head, repository=repository)

@@ -6,14 +6,14 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import no_progress_option
+from assay.cli._options import no_progress_option, place
 from assay.cli._output import json_option, print_notes
 from assay.cli._running import run_and_show
 from assay.errors import UserError
 
 
 @verb("demo")
-@click.argument("folder", default="output/demo", type=click.Path())
+@place("folder", default="output/demo")
 @json_option
 @no_progress_option
 def command(folder: str, as_json: bool, no_progress: bool) -> None:

@@ -7,29 +7,34 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import facet_values, force_option, margin_option, row_options
+from assay.cli._options import (
+    NATURAL,
+    PATH,
+    facet_values,
+    flag,
+    force_option,
+    margin_option,
+    option,
+    place,
+    row_options,
+)
 from assay.cli._output import format_option, show
 
 
 @verb("diff")
-@click.argument("first", metavar="A", type=click.Path())
-@click.argument("second", metavar="B", type=click.Path())
+@place("first", metavar="A")
+@place("second", metavar="B")
 @row_options
 @margin_option
-@click.option(
+@option(
     "--limit",
-    type=click.IntRange(min=0),
+    "Show this many changed items under each label, and in the data.",
+    type=NATURAL,
     default=5,
     show_default=True,
-    help="Show this many changed items under each label, and in the data.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    help="Write it to this file: .md, .html, .json, .csv or .tex.",
-)
-@click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a difference.")
+@option("-o", "--output", "Write it to this file: .md, .html, .json, .csv or .tex.", type=PATH)
+@flag("--exit-code", "Exit with 1 if there is a difference.")
 @force_option
 @format_option
 def command(

@@ -7,9 +7,11 @@ import click
 from assay import api
 from assay.cli import verb
 from assay.cli._options import (
+    POSITIVE,
     cluster_options,
     existing_rows_options,
     no_progress_option,
+    option,
     overrides,
     paths_argument,
 )
@@ -22,14 +24,8 @@ from assay.errors import UserError
 @paths_argument
 @existing_rows_options
 @format_option
-@click.option(
-    "--pairs", type=click.Choice(["all", "active"]), default="all", help="Which matches are played."
-)
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    help="How many matches, with --pairs active; existing ones count.",
-)
+@option("--pairs", "Which matches are played.", type=click.Choice(["all", "active"]), default="all")
+@option("--budget", "How many matches, with --pairs active; existing ones count.", type=POSITIVE)
 @cluster_options
 @no_progress_option
 def command(

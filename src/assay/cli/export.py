@@ -6,7 +6,15 @@ import click
 
 from assay import api
 from assay.cli import flag_name, verb
-from assay.cli._options import force_option, overrides, parameters_option, trust_option
+from assay.cli._options import (
+    PATH,
+    force_option,
+    option,
+    overrides,
+    parameters_option,
+    place,
+    trust_option,
+)
 from assay.cli._output import json_option, print_json, print_notes
 from assay.errors import UserError
 
@@ -36,18 +44,16 @@ def _formats() -> str:
     more=_formats,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
-@click.argument("path", type=click.Path())
-@click.option("-f", "--format", "format_name", default="", help="Default: the suffix of -o.")
-@click.option(
+@place("path")
+@option("-f", "--format", "format_name", "Default: the suffix of -o.", default="")
+@option(
     "-t",
     "--table",
+    "items, responses, evaluations, metrics, samples.",
     default="responses",
     show_default=True,
-    help="items, responses, evaluations, metrics, samples.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(), help="The file, or the folder; default: standard output."
-)
+@option("-o", "--output", "The file, or the folder; default: standard output.", type=PATH)
 @trust_option
 @force_option
 @parameters_option

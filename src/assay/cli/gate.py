@@ -8,7 +8,18 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import facet_values, force_option, row_options
+from assay.cli._options import (
+    AMOUNT,
+    FILE,
+    PATH,
+    SHARE,
+    facet_values,
+    flag,
+    force_option,
+    option,
+    place,
+    row_options,
+)
 from assay.cli._output import format_option, show
 from assay.errors import StoreError, UserError
 
@@ -16,43 +27,25 @@ _BOUNDS = ("min", "max", "max_drop")
 
 
 @verb("gate")
-@click.argument("path", type=click.Path())
-@click.option(
-    "-c", "--config", type=click.Path(), help="A config with `gates:`; default: the folder's own."
-)
-@click.option("--min", type=float, help="The least value that passes.")
-@click.option("--max", type=float, help="The largest value that passes.")
-@click.option(
-    "--max-drop",
-    type=click.FloatRange(min=0),
-    help="The largest drop below the baseline that passes.",
-)
-@click.option(
-    "--baseline", type=click.Path(), default="", help="The experiment that a drop is measured from."
-)
+@place("path")
+@option("-c", "--config", "A config with `gates:`; default: the folder's own.", type=PATH)
+@option("--min", "The least value that passes.", type=float)
+@option("--max", "The largest value that passes.", type=float)
+@option("--max-drop", "The largest drop below the baseline that passes.", type=AMOUNT)
+@option("--baseline", "The experiment that a drop is measured from.", type=PATH, default="")
 @row_options
-@click.option("--point", is_flag=True, help="Let the plain number decide, not its interval.")
-@click.option(
-    "--allow-weak",
-    is_flag=True,
-    help="Let weak evidence decide, which is inconclusive otherwise.",
-)
-@click.option(
-    "--max-error-rate",
-    type=click.FloatRange(0, 1),
-    help="More errored rows are inconclusive; default 0.",
-)
-@click.option(
+@flag("--point", "Let the plain number decide, not its interval.")
+@flag("--allow-weak", "Let weak evidence decide, which is inconclusive otherwise.")
+@option("--max-error-rate", "More errored rows are inconclusive; default 0.", type=SHARE)
+@option(
     "--inconclusive",
+    "What is inconclusive exits with 4 (the default), 0 or 3.",
     type=click.Choice(["exit", "pass", "fail"]),
     default="exit",
-    help="What is inconclusive exits with 4 (the default), 0 or 3.",
 )
-@click.option("--junit", type=click.Path(path_type=Path), help="Write JUnit XML to this file.")
+@option("--junit", "Write JUnit XML to this file.", type=FILE)
 @force_option
-@click.option(
-    "--markdown", type=click.Path(path_type=Path), help="Append a Markdown summary to this file."
-)
+@option("--markdown", "Append a Markdown summary to this file.", type=FILE)
 @format_option
 def command(
     path: str,

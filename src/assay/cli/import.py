@@ -2,11 +2,17 @@
 
 from typing import Any
 
-import click
-
 from assay import api
 from assay.cli import verb
-from assay.cli._options import overrides, parameters_option, without_sidecar_option
+from assay.cli._options import (
+    PATH,
+    flag,
+    option,
+    overrides,
+    parameters_option,
+    place,
+    without_sidecar_option,
+)
 from assay.cli._output import show_apart
 from assay.errors import RunFailed
 
@@ -18,16 +24,12 @@ def _formats() -> str:
 
 
 @verb("import", more=_formats)
-@click.argument("sources", type=click.Path(), nargs=-1, required=True)
-@click.option(
-    "-o", "--output", type=click.Path(), required=True, help="The experiment's folder; it is made."
-)
-@click.option(
-    "--from", "format_name", default="", help="The format; default: found out from the files."
-)
+@place("sources", nargs=-1, required=True)
+@option("-o", "--output", "The experiment's folder; it is made.", type=PATH, required=True)
+@option("--from", "format_name", "The format; default: found out from the files.", default="")
 @parameters_option
 @without_sidecar_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object for each experiment.")
+@flag("--json", "as_json", "One JSON object for each experiment.")
 def command(
     sources: tuple[str, ...],
     output: str,

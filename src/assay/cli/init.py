@@ -2,29 +2,23 @@
 
 from pathlib import Path
 
-import click
-
 from assay import api
 from assay.cli import verb
-from assay.cli._options import completing
+from assay.cli._options import completing, flag, option, place
 from assay.cli._output import json_option, print_json, print_sheet, tell
 
 
 @verb("init")
-@click.argument("folder", default=".", type=click.Path())
-@click.option(
+@place("folder", default=".")
+@option(
     "--example",
+    "Which one.",
     default="qa",
     show_default=True,
-    help="Which one.",
     shell_complete=completing(lambda _: api.examples()),
 )
-@click.option("--list", "as_list", is_flag=True, help="List the examples.")
-@click.option(
-    "--skill",
-    is_flag=True,
-    help="SKILL.md and llms.txt, for coding agents, in place of an example.",
-)
+@flag("--list", "as_list", "List the examples.")
+@flag("--skill", "SKILL.md and llms.txt, for coding agents, in place of an example.")
 @json_option
 def command(folder: str, example: str, as_list: bool, skill: bool, as_json: bool) -> None:
     """Put a commented example into FOLDER that runs with the demo model; nothing is overwritten."""

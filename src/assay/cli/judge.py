@@ -7,8 +7,18 @@ import click
 
 from assay import api
 from assay.cli import Verbs
-from assay.cli._options import force_option, level_option, trust_option
-from assay.cli._output import json_option, shown, tell
+from assay.cli._options import (
+    FILE,
+    NATURAL,
+    PATH,
+    POSITIVE,
+    force_option,
+    level_option,
+    option,
+    place,
+    trust_option,
+)
+from assay.cli._output import json_option, tell, with_formats
 from assay.errors import UserError
 
 
@@ -18,27 +28,21 @@ def command() -> None:
 
 
 @command.command("calibrate", short_help="Compare a judge with people's labels.")
-@click.argument("path", type=click.Path())
-@click.option(
-    "--labels",
-    type=click.Path(),
-    help="People's labels: csv or jsonl; default: labels.jsonl in PATH.",
-)
-@click.option("--label", default="", help="The judge's label; default: each that a judge gave.")
-@click.option(
+@place("path")
+@option("--labels", "People's labels: csv or jsonl; default: labels.jsonl in PATH.", type=PATH)
+@option("--label", "The judge's label; default: each that a judge gave.", default="")
+@option(
     "--annotator",
     "annotators",
+    "Only this person's; may be repeated.",
     multiple=True,
     metavar="NAME",
-    help="Only this person's; may be repeated.",
 )
-@click.option(
-    "--threshold", type=float, help="The least number that is a pass, where people gave numbers."
-)
+@option("--threshold", "The least number that is a pass, where people gave numbers.", type=float)
 @level_option
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the resampling; default 0.")
+@option("--seed", "Of the resampling; default 0.", type=NATURAL, default=0)
 @trust_option
-@shown
+@with_formats
 def calibrate(path: str, labels: str | None, **options: Any) -> Any:
     """Compare the judges of the experiment in PATH with people's labels.
 
@@ -49,25 +53,18 @@ def calibrate(path: str, labels: str | None, **options: Any) -> Any:
 
 
 @command.command("label", short_help="Write answers for people to label to a file.")
-@click.argument("path", type=click.Path())
-@click.option("--label", default="", help="The label to judge answers by, if there are several.")
-@click.option("--annotator", default="", help="Who labels; by default the login name.")
-@click.option(
-    "--count", type=click.IntRange(min=1), default=50, help="How many you label in all; default 50."
-)
-@click.option(
+@place("path")
+@option("--label", "The label to judge answers by, if there are several.", default="")
+@option("--annotator", "Who labels; by default the login name.", default="")
+@option("--count", "How many you label in all; default 50.", type=POSITIVE, default=50)
+@option(
     "--random",
+    "At least this share is chosen at random, the rest because it tells most; default 0.3.",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.3,
-    help="At least this share is chosen at random, the rest because it tells most; default 0.3.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Of the choice; the same for all annotators.",
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The CSV file.")
+@option("--seed", "Of the choice; the same for all annotators.", type=NATURAL, default=0)
+@option("-o", "--output", "The CSV file.", type=FILE)
 @trust_option
 @force_option
 @json_option

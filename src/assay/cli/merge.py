@@ -6,19 +6,17 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import paths_argument, trust_option
+from assay.cli._options import PATH, option, paths_argument, trust_option
 from assay.cli._output import json_option, show_apart
 
 
 @verb("merge")
 @paths_argument
-@click.option(
-    "-o", "--output", type=click.Path(), required=True, help="The new folder; it must not exist."
-)
-@click.option(
+@option("-o", "--output", "The new folder; it must not exist.", type=PATH, required=True)
+@option(
     "--prefer",
+    "Which of different rows of one key stays: of the PATH named first, or the one made last; default: refuse.",
     type=click.Choice(["first", "newest"]),
-    help="Which of different rows of one key stays: of the PATH named first, or the one made last; default: refuse.",
 )
 @trust_option
 @json_option

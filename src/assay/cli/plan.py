@@ -5,12 +5,12 @@ from typing import Any
 from assay import api
 from assay.cli import verb
 from assay.cli._options import config_of, config_options
-from assay.cli._output import shown
+from assay.cli._output import with_formats
 
 
 @verb("plan")
 @config_options
-@shown
+@with_formats
 def command(**options: Any) -> Any:
     """Show how many cells there are, how many have rows, how many would run."""
     config, chosen = config_of(**options)

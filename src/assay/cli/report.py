@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import force_option, trust_option
+from assay.cli._options import PATH, force_option, option, trust_option
 from assay.cli._output import json_option, print_notes, tell
 
 SUFFIXES = {"html": "html", "pdf": "pdf", "markdown": "md"}
@@ -22,24 +22,17 @@ def _samples(ctx: click.Context, param: click.Parameter, value: str) -> int | No
 
 @verb("report")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    help="The file; default: `report` with the suffix of the format.",
-)
-@click.option(
-    "--format", "form", type=click.Choice(list(SUFFIXES)), help="Default: the suffix of -o."
-)
-@click.option(
+@option("-o", "--output", "The file; default: `report` with the suffix of the format.", type=PATH)
+@option("--format", "form", "Default: the suffix of -o.", type=click.Choice(list(SUFFIXES)))
+@option(
     "--samples",
+    "To carry, the hardest items first.",
     callback=_samples,
     default="200",
     show_default=True,
     metavar="N|all",
-    help="To carry, the hardest items first.",
 )
-@click.option("--title", default="", help="Default: the names of the experiments.")
+@option("--title", "Default: the names of the experiments.", default="")
 @trust_option
 @force_option
 @json_option

@@ -6,7 +6,17 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import cluster_options, config_of, config_options, no_progress_option
+from assay.cli._options import (
+    PATH,
+    POSITIVE,
+    SHARE,
+    cluster_options,
+    config_of,
+    config_options,
+    flag,
+    no_progress_option,
+    option,
+)
 from assay.cli._output import format_option, show
 from assay.cli._running import run_and_show
 from assay.cli.local import offer
@@ -14,38 +24,31 @@ from assay.cli.local import offer
 
 @verb("run")
 @config_options
-@click.option(
+@option(
     "--mode",
+    "How much of the flow; default full.",
     type=click.Choice(["full", "inference", "evaluation"]),
-    help="How much of the flow; default full.",
 )
-@click.option(
+@option(
     "-j",
     "--max-concurrency",
     "--max-workers",
     "max_concurrency",
-    type=click.IntRange(min=1),
-    help="Calls in flight, per model.",
+    "Calls in flight, per model.",
+    type=POSITIVE,
 )
-@click.option(
-    "--batch-size", type=int, hidden=True, expose_value=False, help="Calls are not in batches."
-)
-@click.option(
+@option("--batch-size", "Calls are not in batches.", type=int, hidden=True, expose_value=False)
+@option(
     "--max-error-rate",
-    type=click.FloatRange(0, 1),
-    help="Fail if a larger share of responses or labels are errors; default 0.1, told at the end.",
+    "Fail if a larger share of responses or labels are errors; default 0.1, told at the end.",
+    type=SHARE,
 )
-@click.option(
-    "--locked", is_flag=True, help="Refuse to run anything but what `assay lock` wrote down."
-)
-@click.option(
-    "--lock-file",
-    metavar="FILE",
-    type=click.Path(),
-    help="The lock; default: CONFIG.lock. Implies --locked.",
+@flag("--locked", "Refuse to run anything but what `assay lock` wrote down.")
+@option(
+    "--lock-file", "The lock; default: CONFIG.lock. Implies --locked.", metavar="FILE", type=PATH
 )
 @cluster_options
-@click.option("--dry-run", is_flag=True, help="Show the plan, do nothing.")
+@flag("--dry-run", "Show the plan, do nothing.")
 @format_option
 @no_progress_option
 def command(

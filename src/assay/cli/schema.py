@@ -7,7 +7,7 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import completing, force_option
+from assay.cli._options import completing, force_option, option
 from assay.cli._output import json_option, tell
 
 _complete_command = completing(lambda _: api.output_commands())
@@ -15,9 +15,7 @@ _complete_command = completing(lambda _: api.output_commands())
 
 @verb("schema")
 @click.argument("words", metavar="[COMMAND]", nargs=-1, shell_complete=_complete_command)
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file."
-)
+@option("-o", "--output", "Write it to this file.", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 @force_option
 def command(words: tuple[str, ...], output: Path | None, force: bool, as_json: bool) -> None:

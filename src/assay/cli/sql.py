@@ -8,7 +8,7 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import trust_option
+from assay.cli._options import NATURAL, flag, option, trust_option
 from assay.cli._output import format_option, has_colour, print_notes
 from assay.errors import UserError
 
@@ -17,16 +17,8 @@ from assay.errors import UserError
 @click.argument("words", metavar='PATH... "select ..."', nargs=-1, required=True)
 @trust_option
 @format_option
-@click.option(
-    "--csv", "as_csv", is_flag=True, help="The same as --format csv; all rows, as they are read."
-)
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="Most rows shown; 0: all.",
-)
+@flag("--csv", "as_csv", "The same as --format csv; all rows, as they are read.")
+@option("--rows", "Most rows shown; 0: all.", type=NATURAL, default=200, show_default=True)
 def command(words: tuple[str, ...], form: str, as_json: bool, as_csv: bool, rows: int) -> None:
     """Ask the tables items, responses, evaluations and metrics of each PATH. Nothing can be written."""
     *paths, query = words

@@ -7,16 +7,15 @@ import click
 
 from assay import api
 from assay.cli import verb
+from assay.cli._options import flag, place
 from assay.cli._output import format_option, show_all
 
 INTERVAL = 2.0
 
 
 @verb("status")
-@click.argument("path", type=click.Path())
-@click.option(
-    "--watch", is_flag=True, help="Look again every two seconds until nobody works on it."
-)
+@place("path")
+@flag("--watch", "Look again every two seconds until nobody works on it.")
 @format_option
 def command(path: str, watch: bool, form: str, as_json: bool) -> None:
     """Show how each experiment in PATH, a folder or an address, is doing."""

@@ -6,16 +6,16 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import trust_option
+from assay.cli._options import NATURAL, flag, option, place, trust_option
 from assay.cli._output import format_option, show
 
 
 @verb("trace")
-@click.argument("path", type=click.Path())
+@place("path")
 @click.argument("item_id")
-@click.option("--sample", type=click.IntRange(min=0), help="Only this sample, counted from 0.")
-@click.option("-m", "--model", help="Only rows of this model.")
-@click.option("--full", is_flag=True, help="Do not cut long texts.")
+@option("--sample", "Only this sample, counted from 0.", type=NATURAL)
+@option("-m", "--model", "Only rows of this model.")
+@flag("--full", "Do not cut long texts.")
 @trust_option
 @format_option
 def command(path: str, item_id: str, full: bool, form: str, as_json: bool, **only: Any) -> None:

@@ -7,22 +7,16 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import trust_option
+from assay.cli._options import PORT, flag, option, trust_option
 from assay.cli._output import json_option, tell
 
 
 @verb("view")
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=7860,
-    show_default=True,
-    help="Where to listen; 0: any.",
-)
-@click.option("--open/--no-open", "opens", default=True, help="Whether to open the browser.")
-@click.option("--annotator", default="", help="Who labels answers; by default the page asks.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@option("--port", "Where to listen; 0: any.", type=PORT, default=7860, show_default=True)
+@option("--open/--no-open", "opens", "Whether to open the browser.", default=True)
+@option("--annotator", "Who labels answers; by default the page asks.", default="")
+@flag("--debug", "Show tracebacks.")
 @trust_option
 @json_option
 def command(
@@ -43,7 +37,8 @@ def command(
 
 
 def _open(address: str) -> bool:
-    """Whether a browser was opened. Without a screen only one of the terminal could be, over what is printed here."""
+    """Return whether a browser was opened. Without a screen only one of the terminal could be, over
+    what is printed here."""
     screen = sys.platform == "darwin" or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     )

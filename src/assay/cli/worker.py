@@ -6,7 +6,7 @@ import click
 
 from assay import api
 from assay.cli import verb
-from assay.cli._options import shard_option, trust_option
+from assay.cli._options import POSITIVE, flag, option, shard_option, trust_option
 from assay.cli._output import json_option, tell
 from assay.errors import Interrupted
 
@@ -16,21 +16,15 @@ STOPPED = 75  # asked to stop, and work is left: the same command goes on
 @verb("worker")
 @click.argument("root")
 @shard_option
-@click.option("--name", default="", help="What others call this worker; default: the host's name.")
-@click.option(
+@option("--name", "What others call this worker; default: the host's name.", default="")
+@option(
     "--script",
+    "Print the file that starts workers, do nothing.",
     type=click.Choice(["slurm", "k8s"]),
-    help="Print the file that starts workers, do nothing.",
 )
-@click.option(
-    "--count",
-    type=click.IntRange(min=1),
-    default=16,
-    show_default=True,
-    help="Of workers, for --script.",
-)
+@option("--count", "Of workers, for --script.", type=POSITIVE, default=16, show_default=True)
 @trust_option
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@flag("--quiet", "Print nothing but errors.")
 @json_option
 def command(
     root: str, script: str | None, count: int, quiet: bool, as_json: bool, **options: Any

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.reports.listings import columns_of
-from assay.reports.sheet import Cell, Line, Sheet, Table
+from assay.reports.sheet import Cell, Line, Part, Sheet, Table, columns_of, facts_table
 
 if TYPE_CHECKING:
     from assay.analysis.look.benchmarks import BenchmarkEntry, BenchmarkShown
@@ -12,19 +11,19 @@ if TYPE_CHECKING:
 _MANY = 500  # lines: measuring the widths of more takes longer than reading the index
 
 
-def listed(entries: "Sequence[BenchmarkEntry]") -> Sheet:
+def list_view(entries: "Sequence[BenchmarkEntry]") -> Sheet:
     """A table; a very long one as plain lines, at once. With reasons, these stand in place of the data."""
     if len(entries) > _MANY:
         lines = [
             f"{name:<44} {asks or kind:<16} {data}".rstrip()
             for name, kind, asks, _, data, _ in entries
         ]
-        return Sheet(parts=[Line("\n".join(lines), wraps=False)])
+        return Sheet([Line("\n".join(lines), wraps=False)])
     reasons = all(entry.unsupported for entry in entries)
     rows = [[*_columns(entry), entry.unsupported if reasons else entry.data] for entry in entries]
     heads = ["<benchmark", "<asks", "shots", "<why not" if reasons else "<data"]
     data = (entries[0]._fields if entries else (), entries)
-    return Sheet(parts=[Table(columns=columns_of(*heads), rows=rows, compact=True, data=data)])
+    return Sheet([Table(columns_of(*heads), rows, compact=True, data=data)])
 
 
 def _columns(entry: "BenchmarkEntry") -> list[str]:
@@ -32,28 +31,23 @@ def _columns(entry: "BenchmarkEntry") -> list[str]:
     return [entry.name, entry.asks or entry.kind, shots]
 
 
-def described(shown: "Sequence[BenchmarkShown]") -> Sheet:
-    parts: list[Line | Table] = []
+def description_view(shown: "Sequence[BenchmarkShown]") -> Sheet:
+    parts: list[Part] = []
     for benchmark in shown:
         rows = [[Cell(name, "quiet"), value] for name, value in benchmark.facts.items()]
         parts += [
             Line(benchmark.name, "head"),
-            Table(columns_of("<fact", "<value"), rows, compact=True, heads=False),
+            facts_table(["<fact", "<value"], rows),
         ]
         if benchmark.prompt:
             parts += [Line(""), Line("the first document", "head")]
             parts += [Line(line, depth=1, wraps=False) for line in benchmark.prompt.splitlines()]
-    return Sheet(parts=parts)
+    return Sheet(parts)
 
 
-def pulled(results: "Sequence[Any]") -> Sheet:
+def pull_view(results: "Sequence[Any]") -> Sheet:
     rows = [
-        [
-            result.name,
-            f"{len(result.tasks):,}",
-            f"{sum(result.rows.values()):,}",
-            result.problem or "here",
-        ]
-        for result in results
+        [each.name, f"{len(each.tasks):,}", f"{sum(each.rows.values()):,}", each.problem or "here"]
+        for each in results
     ]
-    return Sheet(parts=[Table(columns_of("<data", "tasks", "rows", "<state"), rows, compact=True)])
+    return Sheet([Table(columns_of("<data", "tasks", "rows", "<state"), rows, compact=True)])

@@ -11,6 +11,7 @@ from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Row,
     Sheet,
     Style,
     Table,
@@ -21,7 +22,7 @@ from assay.reports.sheet import (
     number_text,
     one_line,
     ranks_text,
-    shortened,
+    shorten,
     span_text,
 )
 
@@ -43,39 +44,19 @@ def compare_view(comparison: Comparison | Across) -> Sheet:
 
 def _comparison(comparison: Comparison) -> Sheet:
     interval = interval_text(comparison.level)
-    columns = [
-        "rank",
-        "<side",
-        Column(comparison.metric),
-        interval,
-        "?items",
-        "?samples",
-        "~failed",
-    ]
-    rows = [_standing(standing) for standing in comparison.standings]
-    if any(standing.partial for standing in comparison.standings):
-        columns.append("<partial")
-        rows = [
-            [*row, standing.partial]
-            for row, standing in zip(rows, comparison.standings, strict=True)
-        ]
-    standings = Table(columns=columns_of(*columns), rows=rows)
-    pairs = Table(
-        columns=columns_of(
-            "<pair",
-            "difference",
-            interval_text(comparison.pairs_level),
-            "p",
-            "?could show",
-            "?items",
-            "<verdict",
-        ),
-        rows=[_pair(pair) for pair in comparison.pairs],
-        data=fields_of(comparison.pairs, without="flips"),
-    )
+    metric = Column(comparison.metric)
+    columns = ["rank", "<side", metric, interval, "?items", "?samples", "~failed"]
+    partial = any(standing.partial for standing in comparison.standings)
+    columns += ["<partial"] * partial
+    rows = [[*_standing(each), *[each.partial] * partial] for each in comparison.standings]
+    standings = Table(columns_of(*columns), rows)
+    level = interval_text(comparison.pairs_level)
+    columns = ["<pair", "difference", level, "p", "?could show", "?items", "<verdict"]
+    data = fields_of(comparison.pairs, without="flips")
+    pairs = Table(columns_of(*columns), [*map(_pair, comparison.pairs)], data=data)
     lower = " (lower is better)" if comparison.lower_is_better else ""
-    lead = Line(f"label {comparison.label}{lower}, {_explained(comparison)}", "quiet")
-    return Sheet(parts=[lead, standings, pairs, *_flip_lines(comparison)], notes=comparison.notes)
+    lead = Line(f"label {comparison.label}{lower}, {_explanation(comparison)}", "quiet")
+    return Sheet([lead, standings, pairs, *_flip_lines(comparison)], comparison.notes)
 
 
 def interval_text(level: float) -> str:
@@ -83,21 +64,30 @@ def interval_text(level: float) -> str:
     return f"{100 - float(f'{100 - 100 * level:.2g}'):g}% interval"
 
 
-def _explained(comparison: Comparison) -> str:
-    """What the columns of the pairs mean, with this comparison's numbers."""
+def _explanation(comparison: Comparison) -> str:
+    """Explain what the columns of the pairs mean, with this comparison's numbers."""
     count = len(comparison.pairs)
-    tested = f"p and interval corrected for {count} pairs (Holm)" if count > 1 else "p of one pair"
-    margin = "" if comparison.margin is None else f"; equivalent: within ±{comparison.margin:g}"
-    return f"{tested}; could show: the smallest difference found 4 times in 5{margin}"
+    tested = f"p{' and interval' * (count > 1)} {_correction(count, 'pair')}"
+    found = "could show: the smallest difference found 4 times in 5"
+    return f"{tested}; {found}{_margin_text(comparison.margin)}"
 
 
-def _standing(standing: SideStanding) -> list[str | Cell]:
+def _correction(tests: int, noun: str) -> str:
+    """Return how p-values of so many tests are corrected."""
+    return f"corrected for {tests} {noun}s (Holm)" if tests > 1 else f"of one {noun}"
+
+
+def _margin_text(margin: float | None) -> str:
+    return "" if margin is None else f"; equivalent: within ±{margin:g}"
+
+
+def _standing(standing: SideStanding) -> Row:
     shown = figures(standing.value, standing.ci_low, standing.ci_high, standing.ci_method)
     counts = (f"{standing.items:,}", f"{standing.samples:,}", failed_text(standing.counts))
     return [ranks_text(standing.ranks), standing.name, *shown, *counts]
 
 
-def _pair(pair: Pair) -> list[str | Cell]:
+def _pair(pair: Pair) -> Row:
     return [
         f"{pair.candidate} − {pair.baseline}",
         *figures(pair.difference, pair.ci_low, pair.ci_high, pair.test, "+", " … "),
@@ -113,7 +103,8 @@ def p_text(p: float) -> str:
 
 
 def verdict_cell(pair: Pair | Agreement, otherwise: str) -> Cell:
-    """The word, and what would settle what is open; `otherwise` is said where no number of items would."""
+    """The word, and what would settle what is open; `otherwise` is said where no number of items
+    would."""
     verdict: str = pair.verdict
     if verdict == "inconclusive":
         verdict += f", {pair.reason or items_text(pair.items_needed) or otherwise}"
@@ -133,37 +124,23 @@ def items_text(needed: tuple[int, int | None] | None) -> str:
 
 
 def reference_view(result: Referenced) -> Sheet:
-    """A line for each of our values and its published one, then what differs in how they were measured."""
-    names = [
-        "<side",
-        "<benchmark",
-        "ours",
-        "published",
-        "difference",
-        interval_text(result.level),
-    ]
+    """A line for each of our values and its published one, then what differs in how they were
+    measured."""
+    agreements, level = result.agreements, interval_text(result.level)
+    names = ["<side", "<benchmark", "ours", "published", "difference", level]
     columns = columns_of(*names, "?p", "?could show", "<verdict")
-    rows = [_agreement(agreement) for agreement in result.agreements]
-    data = fields_of(result.agreements)
-    count = len(result.agreements)
-    corrected = f"corrected for {count} comparisons (Holm)" if count > 1 else "of one comparison"
-    margin = "" if result.margin is None else f"; equivalent: within ±{result.margin:g}"
-    lead = f"difference: ours − published, p {corrected}{margin}"
+    table = Table(columns, [*map(_agreement, agreements)], data=fields_of(agreements))
+    corrected = _correction(len(agreements), "comparison")
+    lead = f"difference: ours − published, p {corrected}{_margin_text(result.margin)}"
     settings = [
-        Line(
-            f"{agreement.side} {agreement.benchmark} {agreement.label}: {'; '.join(agreement.settings)}",
-            "open",
-        )
-        for agreement in result.agreements
-        if agreement.settings
+        Line(f"{each.side} {each.benchmark} {each.label}: {'; '.join(each.settings)}", "open")
+        for each in agreements
+        if each.settings
     ]
-    return Sheet(
-        parts=[Line(lead, "quiet"), Table(columns=columns, rows=rows, data=data), *settings],
-        notes=result.notes,
-    )
+    return Sheet([Line(lead, "quiet"), table, *settings], result.notes)
 
 
-def _agreement(agreement: Agreement) -> list[str | Cell]:
+def _agreement(agreement: Agreement) -> Row:
     return [
         agreement.side,
         f"{agreement.benchmark} {agreement.label}",
@@ -192,12 +169,12 @@ def _flip_lines(comparison: Comparison) -> list[Line]:
 
 
 def _answer(text: str | None) -> str:
-    return "(no response stored)" if text is None else f'"{shortened(text, _LONGEST_ANSWER)}"'
+    return "(no response stored)" if text is None else f'"{shorten(text, _LONGEST_ANSWER)}"'
 
 
 def _across(table: Across) -> Sheet:
     """One table of all labels and sides, and which evidence is partial."""
-    corrected = f"corrected for {table.tests} pairs (Holm)" if table.tests > 1 else "of one pair"
+    corrected = _correction(table.tests, "pair")
     lead = f"{table.metric}; {_BEST} differs from every other side, p {corrected} below {1 - table.level:.2g}"
     cells = [
         (name, label, cell)
@@ -211,7 +188,7 @@ def _across(table: Across) -> Sheet:
         body = _by_side(table)._replace(data=data, narrower=[body])
     texts = {name: cell.partial for name, _, cell in cells if cell.partial}
     partial = [Line(f"partial: {name}: {text}", "open") for name, text in texts.items()]
-    return Sheet(parts=[Line(lead, "quiet"), body, *partial], notes=table.notes)
+    return Sheet([Line(lead, "quiet"), body, *partial], table.notes)
 
 
 def _titles(table: Across) -> list[str]:
@@ -219,8 +196,9 @@ def _titles(table: Across) -> list[str]:
 
 
 def _by_side(table: Across) -> Table:
-    """A line for each side, a column for each label, then the items and the failures of the label with most of them."""
-    rows: list[list[str | Cell]] = []
+    """A line for each side, a column for each label, then the items and the failures of the label
+    with most of them."""
+    rows: list[Row] = []
     for name, values in table.sides.items():
         shown = [_across_cells(values.get(label))[0] for label in table.labels]
         most = zip(*((cell.items, cell.failed) for cell in values.values()), strict=True)
@@ -240,7 +218,7 @@ def _by_label(table: Across) -> Table:
     return Table(columns_of(*names), rows)
 
 
-def _across_cells(cell: AcrossValue | None) -> list[str | Cell]:
+def _across_cells(cell: AcrossValue | None) -> Row:
     """Return the value, with a mark if it is the best, its interval, its items and failures."""
     if cell is None:
         return ["–"] * 4
@@ -250,38 +228,21 @@ def _across_cells(cell: AcrossValue | None) -> list[str | Cell]:
 
 
 def gate_view(gated: Gated) -> Sheet:
-    columns = columns_of(
-        "<check", "<bound", "value", "interval", "?items", "~failed rows", "<outcome"
-    )
-    names = [
-        "name",
-        "bound",
-        "threshold",
-        "outcome",
-        "why",
-        "value",
-        "low",
-        "high",
-        "items",
-        "samples",
-        "partial",
-    ]
-    table = Table(
-        columns=columns,
-        rows=[_check(check) for check in gated.checks],
-        data=fields_of(gated.checks, names),
-    )
+    columns = ["<check", "<bound", "value", "interval", "?items", "~failed rows", "<outcome"]
+    names = ["name", "bound", "threshold", "outcome", "why", "value", "low", "high"]
+    data = fields_of(gated.checks, [*names, "items", "samples", "partial"])
+    table = Table(columns_of(*columns), [*map(_check, gated.checks)], data=data)
     why = [
-        Line(
-            f"{_check_title(check)}: {check.outcome}: {check.why}",
-            _OUTCOMES.get(check.outcome, "open"),
-        )
+        Line(f"{_check_title(check)}: {check.outcome}: {check.why}", _outcome_style(check))
         for check in gated.checks
     ]
-    why += [
-        Line(f"errors: {reason}", "open") for reason in gated.reasons if gated.outcome != "passed"
-    ]
-    return Sheet(parts=[table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
+    reasons = gated.reasons if gated.outcome != "passed" else ()
+    why += [Line(f"errors: {reason}", "open") for reason in reasons]
+    return Sheet([table, *why], title=f"assay gate: {gated.outcome}\n{one_line(gated.path)}")
+
+
+def _outcome_style(check: Check) -> Style:
+    return _OUTCOMES.get(check.outcome, "open")
 
 
 def gate_text(gated: Gated) -> str:
@@ -328,13 +289,6 @@ def _check_title(check: Check) -> str:
     return one_line(f"{check.name}, {bound_text(check)}")
 
 
-def _check(check: Check) -> list[str | Cell]:
-    outcome = Cell(check.outcome, _OUTCOMES.get(check.outcome, "open"))
-    return [
-        check.name,
-        bound_text(check),
-        *_check_figures(check),
-        f"{check.items:,}",
-        failed_text(check.counts),
-        outcome,
-    ]
+def _check(check: Check) -> Row:
+    shown = check.name, bound_text(check), *_check_figures(check), f"{check.items:,}"
+    return [*shown, failed_text(check.counts), Cell(check.outcome, _outcome_style(check))]

@@ -9,8 +9,9 @@ from assay.analysis.diff.made_of import ChangedItem, ChangedValue
 from assay.analysis.diff.text import text_diff
 from assay.reports.compare import p_text, verdict_cell
 from assay.reports.sheet import (
-    Cell,
     Line,
+    Parts,
+    Row,
     Sheet,
     Style,
     Table,
@@ -22,24 +23,30 @@ from assay.reports.sheet import (
     json_text,
     number_text,
     one_line,
-    shortened,
+    shorten,
 )
 
 _MOST_CHANGES = 20
 _SHORT = 60  # of two values on one line
 _SIDES: dict[str, Style] = {"A": "open", "B": "alike"}
-Parts = Iterator[Line | Table]
 
 
 def view(diff: Diff) -> Sheet:
     sides = [Line(f"{name}  {path}", wraps=False) for name, path in (("A", diff.a), ("B", diff.b))]
     title = "assay diff"
     if diff.same:
-        return Sheet(parts=[*sides, Line("no difference", "good")], notes=diff.notes, title=title)
-    parts = [*sides, *_settings(diff), *_data(diff), *_served(diff), *_scores(diff), *_use(diff)]
+        return Sheet([*sides, Line("no difference", "good")], diff.notes, title=title)
+    parts = [
+        *sides,
+        *_settings(diff),
+        *_data(diff),
+        *_answer_parts(diff),
+        *_scores(diff),
+        *_use(diff),
+    ]
     texts = zip("AB", diff.partial, strict=True)
     partial = [Line(f"{name} is partial: {text}", "open") for name, text in texts if text]
-    return Sheet(parts=[*parts, *partial], notes=diff.notes, title=title)
+    return Sheet([*parts, *partial], diff.notes, title=title)
 
 
 def _head(text: str) -> Parts:
@@ -113,7 +120,7 @@ def _item(item: ChangedItem) -> Parts:
 # ---- what was served
 
 
-def _served(diff: Diff) -> Parts:
+def _answer_parts(diff: Diff) -> Parts:
     answers = diff.answers
     if not diff.served and answers is None:
         return
@@ -140,7 +147,7 @@ def _served(diff: Diff) -> Parts:
 
 
 def _is_shifted(each: ServedAs, first: SideUse, second: SideUse) -> bool:
-    """Whether a share of the responses ended otherwise."""
+    """Return whether a share of the responses ended otherwise."""
     return each.what == "finish reason" and each.a * second.responses != each.b * first.responses
 
 
@@ -177,7 +184,7 @@ def _scores(diff: Diff) -> Parts:
         yield from _flips(label, seen)
 
 
-def _score(label: LabelDiff) -> list[str | Cell]:
+def _score(label: LabelDiff) -> Row:
     pair = label.pair
     assert pair is not None
     return [
@@ -213,7 +220,7 @@ def _answers(flip: FlippedItem) -> Parts:
     elif flip.a_answer is None or flip.b_answer is None:
         yield Line("a response is not stored", "quiet", 2)
     else:
-        yield Line(f"both answered: {shortened(flip.a_answer, _SHORT)}", "quiet", 2)
+        yield Line(f"both answered: {shorten(flip.a_answer, _SHORT)}", "quiet", 2)
 
 
 # ---- what it took
@@ -224,11 +231,11 @@ def _use(diff: Diff) -> Parts:
     if not (first.responses or second.responses):
         return
     yield from _head("what it took")
-    rows = [[name, *texts] for name, *texts in _used(first, second)]
+    rows = [[name, *texts] for name, *texts in _use_rows(first, second)]
     yield Table(columns_of("<of the responses", "A", "B"), rows)
 
 
-def _used(*sides: SideUse) -> Iterator[list[str]]:
+def _use_rows(*sides: SideUse) -> Iterator[list[str]]:
     yield ["responses", *(f"{side.responses:,}" for side in sides)]
     yield ["outcomes", *(counts_text(side.outcomes, "–") for side in sides)]
     yield ["tokens in", *(f"{side.prompt_tokens:,}" for side in sides)]

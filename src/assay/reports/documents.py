@@ -3,12 +3,12 @@
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Any
 
 import msgspec
 
-from assay.reports.sheet import Line, Sheet, Style, Table, clean, style_of, text_of
+from assay.reports.sheet import Line, Part, Row, Sheet, Style, Table, clean, style_of, text_of
 from assay.text.plain import plain_cell
 
 _BATCH = 256
@@ -24,38 +24,47 @@ def markdown_escaped(text: str) -> str:
 
 
 def _markdown(sheet: Sheet) -> str:
-    blocks: list[str] = []
-    listed: list[str] = []
-    for part in sheet.body():
-        if isinstance(part, Line) and part.style not in ("head", "quiet"):
-            listed += (
-                [f"{'  ' * part.depth}- {markdown_escaped(part.text.strip())}"] if part.text else []
-            )
-            continue
+    title, *about = sheet.title.split("\n")
+    blocks = [f"### {markdown_escaped(title)}"] if title else []
+    blocks += [f"`{clean(line)}`" for line in about]
+    for listed, parts in groupby(sheet.body(), _is_listed):
+        texts = [*map(_markdown_part, parts)]
         if listed:
-            blocks.append("\n".join(listed))
-            listed = []
-        blocks.append(
-            _markdown_table(part) if isinstance(part, Table) else _markdown_paragraph(part)
-        )
-    blocks += ["\n".join(listed)] if listed else []
-    title, *about = sheet.title.splitlines() if sheet.title else [""]
-    head = (
-        [f"### {markdown_escaped(title)}", *(f"`{clean(line)}`" for line in about)] if title else []
-    )
-    return "\n\n".join([*head, *blocks])
+            texts = [*filter(None, ["\n".join(filter(None, texts))])]
+        blocks += texts
+    return "\n\n".join(blocks)
 
 
-def _markdown_paragraph(line: Line) -> str:
-    return f"{'### ' if line.style == 'head' else ''}{markdown_escaped(line.text.strip())}"
+def _is_listed(part: Part) -> bool:
+    return isinstance(part, Line) and part.style not in ("head", "quiet")
+
+
+def _markdown_part(part: Part) -> str:
+    if isinstance(part, Table):
+        return _markdown_table(part)
+    text = markdown_escaped(part.text.strip())
+    if _is_listed(part):
+        return f"{'  ' * part.depth}- {text}" if part.text else ""
+    return f"### {text}" if part.style == "head" else text
 
 
 def _markdown_table(table: Table) -> str:
-    aligned = [":--" if column.text or not at else "--:" for at, column in enumerate(table.columns)]
-    heads = [markdown_escaped(column.name) for column in table.columns]
-    rows = ([markdown_escaped(text_of(cell)) for cell in row] for row in table.rows)
-    text = "\n".join(f"| {' | '.join(row)} |" for row in (heads, aligned, *rows))
+    head, *rows = _escaped_rows(table, markdown_escaped)
+    sides = [":--" if left else "--:" for left in _on_the_left(table)]
+    text = "\n".join(f"| {' | '.join(row)} |" for row in (head, sides, *rows))
     return f"{markdown_escaped(table.title)}\n\n{text}" if table.title else text
+
+
+def _on_the_left(table: Table) -> list[bool]:
+    """Return which columns stand on the left: the first one, and texts."""
+    return [column.text or not at for at, column in enumerate(table.columns)]
+
+
+def _escaped_rows(table: Table, escape: Callable[[str], str]) -> Iterator[list[str]]:
+    """Yield the heading and the rows of a table as texts of a form."""
+    yield [escape(column.name) for column in table.columns]
+    for row in table.rows:
+        yield [escape(text_of(cell)) for cell in row]
 
 
 # ---- LaTeX, for the booktabs package
@@ -82,7 +91,7 @@ def _latex_escaped(text: str) -> str:
 def _latex(sheet: Sheet) -> str:
     """Tables; lines become comments."""
     blocks: list[str] = [f"% {_latex_escaped(line)}" for line in sheet.title.splitlines()]
-    for part in (*sheet.parts, *sheet.noted()):
+    for part in (*sheet.parts, *sheet.note_lines()):
         if isinstance(part, Table):
             blocks += [f"% {_latex_escaped(part.title)}"] if part.title else []
             blocks.append(_latex_table(part) + "\n")
@@ -92,18 +101,12 @@ def _latex(sheet: Sheet) -> str:
 
 
 def _latex_table(table: Table) -> str:
-    sides = "".join(
-        "l" if column.text or not at else "r" for at, column in enumerate(table.columns)
-    )
-    head = [column.name for column in table.columns]
-    lines = [
-        " & ".join(_latex_escaped(text_of(cell)) for cell in row) + r" \\"
-        for row in (head, *table.rows)
-    ]
-    lines = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    sides = "".join("l" if left else "r" for left in _on_the_left(table))
+    head, *rows = (" & ".join(row) + r" \\" for row in _escaped_rows(table, _latex_escaped))
+    lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
     if weak := table.footnote():
         note = rf"\footnotesize {_latex_escaped(weak)}"
-        lines.append(rf"\multicolumn{{{len(head)}}}{{l}}{{{note}}} \\")
+        lines.append(rf"\multicolumn{{{len(sides)}}}{{l}}{{{note}}} \\")
     body = "\n".join(lines)
     return f"\\begin{{tabular}}{{{sides}}}\n{body}\n\\end{{tabular}}"
 
@@ -120,8 +123,7 @@ def _csv(sheet: Sheet) -> str:
             row for other, rows in exact if other == names for row in rows
         ]
     elif sheet.tables:
-        names = [column.name for column in sheet.tables[0].columns]
-        rows = [[text_of(cell) for cell in row] for row in sheet.tables[0].rows]
+        names, *rows = _escaped_rows(sheet.tables[0], str)
     else:
         names, rows = ["depth", "line"], [[line.depth, line.text] for line in sheet.lines]
     return b"".join(csv_lines(names, rows)).decode().removesuffix("\n")
@@ -186,7 +188,7 @@ _COLOURS = {
 
 
 def _html(sheet: Sheet) -> str:
-    title, *about = sheet.title.splitlines() if sheet.title else [""]
+    title, *about = sheet.title.split("\n")
     blocks = [f"<h3>{_html_text(title)}</h3>"] if title else []
     blocks += [f"<p><code>{_html_text(line)}</code></p>" for line in about]
     for part in sheet.body():
@@ -201,42 +203,34 @@ def _html_text(text: str) -> str:
 
 
 def _css(style: Style, *rules: str) -> str:
-    colour = [f"color:{_COLOURS[style]}"] if style in _COLOURS else []
-    declarations = ";".join([*rules, *colour])
+    colour = f"color:{_COLOURS[style]}" if style in _COLOURS else ""
+    declarations = ";".join(filter(None, [*rules, colour]))
     return f' style="{declarations}"' if declarations else ""
 
 
 def _html_line(line: Line) -> str:
     if line.style == "head":
         return f"<h3>{_html_text(line.text)}</h3>"
-    rules = _css(
-        line.style,
-        "white-space:pre-wrap",
-        *([f"margin-left:{2 * line.depth}em"] if line.depth else []),
-    )
+    indent = f"margin-left:{2 * line.depth}em" if line.depth else ""
+    rules = _css(line.style, "white-space:pre-wrap", indent)
     return f"<p{rules}>{_html_text(line.text)}</p>"
 
 
 def _html_table(table: Table) -> str:
     sides = ["text-align:left" if column.text else "text-align:right" for column in table.columns]
-    heads = "".join(
-        f"<th{_css('', side)}>{_html_text(column.name)}</th>"
-        for side, column in zip(sides, table.columns, strict=True)
+    heads = _html_row("th", sides, [column.name for column in table.columns])
+    body = "\n".join(_html_row("td", sides, row) for row in table.rows)
+    caption = f"<caption{_css('', 'text-align:left')}>{_html_text(table.title)}</caption>"
+    caption *= bool(table.title)
+    return f"<table>{caption}<thead>{heads}</thead>\n<tbody>\n{body}\n</tbody></table>"
+
+
+def _html_row(tag: str, sides: Sequence[str], row: Row) -> str:
+    cells = (
+        f"<{tag}{_css(style_of(cell), side)}>{_html_text(text_of(cell))}</{tag}>"
+        for side, cell in zip(sides, row, strict=True)
     )
-    rows = [
-        "".join(
-            f"<td{_css(style_of(cell), side)}>{_html_text(text_of(cell))}</td>"
-            for side, cell in zip(sides, row, strict=True)
-        )
-        for row in table.rows
-    ]
-    caption = (
-        f"<caption{_css('', 'text-align:left')}>{_html_text(table.title)}</caption>"
-        if table.title
-        else ""
-    )
-    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table>{caption}<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 FORMS: dict[str, Callable[[Sheet], str]] = {

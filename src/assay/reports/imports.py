@@ -1,32 +1,39 @@
 """What an import or a conversion left behind: counts, and another program's own numbers beside those of its rows."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from assay.analysis.look.convert import Converted
 from assay.engine.experiment.imports.headlines import HeadlineCheck
 from assay.engine.experiment.imports.results import Imported
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, count, counts_text, fields_of
+from assay.records import values_by_key
+from assay.reports.sheet import (
+    Cell,
+    Column,
+    Line,
+    Parts,
+    Row,
+    Sheet,
+    Table,
+    columns_of,
+    count,
+    counts_text,
+    fields_of,
+)
 
 _MOST_NAMED = 3
-_COLUMNS = (
-    Column("number", text=True, folds=True),
-    Column("theirs"),
-    Column("ours"),
-    Column("with failures"),
-    Column("failed"),
-    Column("check", text=True),
-)
+_NUMBER = Column("number", text=True, folds=True)
+_COLUMNS = columns_of(_NUMBER, "theirs", "ours", "with failures", "failed", "<check")
 
 
 def imports_view(imports: Sequence[Imported]) -> Sheet:
     notes = [note for imported in imports for note in imported.notes]
     parts = [*chain.from_iterable(map(_parts, imports))]
-    return Sheet(parts=parts, notes=[*notes, *_reasons(imports)])
+    return Sheet(parts, [*notes, *_reasons(imports)])
 
 
-def _parts(imported: Imported) -> Iterator[Line | Table]:
+def _parts(imported: Imported) -> Parts:
     named = f"{imported.dataset}: {', '.join([imported.format, *imported.read_from])}"
     if not imported.folder:
         yield Line(f"{named}: it was not imported")
@@ -59,27 +66,17 @@ def conversions_view(conversions: Sequence[Converted]) -> Sheet:
             *([Line(f"no place in {made.format} for: {left_out}")] if left_out else []),
             Line(f"files: {made.path}", wraps=False),
         ]
-    return Sheet(parts=lines, notes=[note for made in conversions for note in made.notes])
+    return Sheet(lines, [note for made in conversions for note in made.notes])
 
 
 def headline_table(headlines: Sequence[HeadlineCheck]) -> Table:
     """Every number of the other program, with its standard error, as it says and as the rows say."""
-    names = (
-        "label",
-        "metric",
-        "theirs",
-        "theirs_stderr",
-        "ours",
-        "ours_stderr",
-        "with_failures",
-        "failed",
-        "equal",
-    )
-    data = fields_of(headlines, names)
-    return Table(columns=_COLUMNS, rows=[*map(_row, headlines)], data=data)
+    errors = ["theirs", "theirs_stderr", "ours", "ours_stderr"]
+    names = ["label", "metric", *errors, "with_failures", "failed", "equal"]
+    return Table(_COLUMNS, [*map(_row, headlines)], data=fields_of(headlines, names))
 
 
-def _row(checked: HeadlineCheck) -> list[str | Cell]:
+def _row(checked: HeadlineCheck) -> Row:
     where = ", ".join(checked.where.values())
     equal = Cell("not computed", "quiet") if checked.equal is None else Cell("equal", "good")
     return [
@@ -97,9 +94,9 @@ def _name(checked: HeadlineCheck) -> str:
 
 
 def _value(value: float | None, stderr: float | None) -> str:
-    return (
-        "" if value is None else f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
-    )
+    if value is None:
+        return ""
+    return f"{value:.4g}" if stderr is None else f"{value:.4g} ± {stderr:.2g}"
 
 
 def _missing(imported: Imported) -> str:
@@ -119,8 +116,6 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _reasons(imports: Sequence[Imported]) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for checked in (each for imported in imports for each in imported.headlines):
-        if checked.reason:
-            reasons.setdefault(checked.reason, []).append(_name(checked))
+    checks = (each for imported in imports for each in imported.headlines)
+    reasons = values_by_key((each.reason, _name(each)) for each in checks if each.reason)
     return [f"{_some([*dict.fromkeys(names)])}: {reason}" for reason, names in reasons.items()]

@@ -1,13 +1,13 @@
 """Calibrations: how often a judge is right, what sways it, and what that does to rates."""
 
-from collections.abc import Iterator
-
 from assay.analysis.judge.accuracy import Estimate
 from assay.analysis.judge.calibrate import Calibrated, Calibration
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Parts,
+    Row,
     Sheet,
     Table,
     columns_of,
@@ -24,14 +24,14 @@ _FIELDS = ["value", "low", "high", "n", "method"]
 
 
 def view(calibrated: Calibrated) -> Sheet:
-    return Sheet(parts=[*_parts(calibrated)])
+    return Sheet([*_parts(calibrated)])
 
 
-def _parts(calibrated: Calibrated) -> Iterator[Line | Table]:
+def _parts(calibrated: Calibrated) -> Parts:
     for calibration in calibrated.calibrations:
         yield Line(_heading(calibration), "head")
-        yield Line(_labelled(calibration), "quiet")
-        yield from (measures(calibration), _confusion(calibration), _corrected(calibration))
+        yield Line(_label_counts(calibration), "quiet")
+        yield from (measures(calibration), _confusion(calibration), _correction_table(calibration))
         yield from (Line(f"{name}: {why}", "quiet") for name, why in missing(calibration))
         yield Line("")
     yield from (Line(f"note: {note}", "open") for note in calibrated.notes)
@@ -43,7 +43,7 @@ def _heading(calibration: Calibration) -> str:
     return one_line(f"{calibration.label}: judge {calibration.judge}{models}")
 
 
-def _labelled(calibration: Calibration) -> str:
+def _label_counts(calibration: Calibration) -> str:
     people = calibration.people
     names = [name for name in people.names if name]
     by = f" by {one_line(', '.join(names))}" if names else ""
@@ -87,13 +87,13 @@ def measures(calibration: Calibration) -> Table:
         for name, estimate in estimates
     ]
     return Table(
-        columns=columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
-        rows=[row for row in rows if row[1] != "–"],
+        columns_of("<measure", "value", f"{calibration.level:.0%} interval", "answers"),
+        [row for row in rows if row[1] != "–"],
         data=(_EXACT, exact),
     )
 
 
-def _measure(name: str, estimate: Estimate) -> list[str | Cell]:
+def _measure(name: str, estimate: Estimate) -> Row:
     ends = (estimate.low, estimate.high)
     sign = "+" if name in _SIGNED else ""
     shown = figures(estimate.value, *ends, estimate.method, sign, " … ")
@@ -104,8 +104,8 @@ def _confusion(calibration: Calibration) -> Table:
     table, said = calibration.counted, words(calibration)
     counts = ((table.tp, table.fn), (table.fp, table.tn))
     return Table(
-        columns=[Column("", text=True), *(Column(f"judge: {word}") for word in said)],
-        rows=[
+        [Column("", text=True), *(Column(f"judge: {word}") for word in said)],
+        [
             [f"people: {word}", *(f"{n:,.0f}" for n in row)]
             for word, row in zip(said, counts, strict=True)
         ],
@@ -113,23 +113,18 @@ def _confusion(calibration: Calibration) -> Table:
 
 
 def words(calibration: Calibration) -> tuple[str, str]:
-    """What the judge can say."""
+    """Return what the judge can say."""
     return ("first", "second") if calibration.match else ("pass", "fail")
 
 
-def _corrected(calibration: Calibration) -> Table:
+def _correction_table(calibration: Calibration) -> Table:
     who = "pair" if calibration.match else "model"
-    return Table(
-        columns=columns_of(f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"),
-        rows=[
-            [
-                model,
-                f"{rates.raw.n:,}",
-                *(_rate(rate) for rate in (rates.raw, rates.rogan_gladen, rates.ppi)),
-            ]
-            for model, rates in calibration.corrected.items()
-        ],
-    )
+    columns = [f"<{who}", "?answers", "~by the judge", "~Rogan–Gladen", "~PPI"]
+    rows: list[Row] = []
+    for model, rates in calibration.corrected.items():
+        shown = map(_rate, (rates.raw, rates.rogan_gladen, rates.ppi))
+        rows.append([model, f"{rates.raw.n:,}", *shown])
+    return Table(columns_of(*columns), rows)
 
 
 def _rate(estimate: Estimate) -> Cell:
@@ -137,7 +132,7 @@ def _rate(estimate: Estimate) -> Cell:
 
 
 def missing(calibration: Calibration) -> list[tuple[str, str]]:
-    """What could not be made, and why; a reason that all models share is named once."""
+    """Return what could not be made, and why; a reason that all models share is named once."""
     estimates = {
         "Cohen's kappa": calibration.agreement.kappa,
         "sensitivity": calibration.sensitivity,

@@ -6,19 +6,24 @@ Nothing is imported that a value brings along by itself: `list`, `show` and `ls`
 import os
 from collections.abc import Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from assay.records import values_by_key
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Part,
+    Row,
     Sheet,
     Table,
     apart,
     columns_of,
+    facts_table,
     fields_of,
     json_text,
-    shortened,
+    shorten,
 )
 
 if TYPE_CHECKING:
@@ -38,8 +43,8 @@ _LONGEST_TEXT = 200
 def experiments(listed: "Sequence[Listed]", root: str = "") -> Sheet:
     """Paths are relative to the folder `root`."""
     table = Table(
-        columns=columns_of("<experiment", "<state", "?items", "rows", "errors", "<metrics"),
-        rows=[_experiment(experiment, root) for experiment in listed],
+        columns_of("<experiment", "<state", "?items", "rows", "errors", "<metrics"),
+        [_experiment(experiment, root) for experiment in listed],
         compact=True,
         data=fields_of(listed, without="values"),
     )
@@ -49,7 +54,7 @@ def experiments(listed: "Sequence[Listed]", root: str = "") -> Sheet:
         if experiment.state == "failed"
         for reason in experiment.reasons[:_MOST_REASONS]
     ]
-    return Sheet(parts=[table, *lines])
+    return Sheet([table, *lines])
 
 
 def _path(listed: "Listed", root: str) -> str:
@@ -58,17 +63,16 @@ def _path(listed: "Listed", root: str) -> str:
 
 def _experiment(listed: "Listed", root: str) -> list[str]:
     planned = f"/{listed.planned:,}" if listed.planned is not None else ""
-    metrics = [
-        f"{name} {_range(*value)}" for name, value in list(listed.values.items())[:_MOST_METRICS]
-    ]
-    more = [f"+{len(listed.values) - _MOST_METRICS}"] if len(listed.values) > _MOST_METRICS else []
+    metrics = [f"{name} {_range(*value)}" for name, value in listed.values.items()]
+    if (more := len(metrics) - _MOST_METRICS) > 0:
+        metrics[_MOST_METRICS:] = [f"+{more}"]
     return [
         _path(listed, root),
         listed.state,
         "–" if listed.items is None else f"{listed.items:,}",
         f"{listed.responses:,}{planned}",
         f"{listed.errors + listed.label_errors:,}",
-        listed.problem or ", ".join(metrics + more) or "–",
+        listed.problem or ", ".join(metrics) or "–",
     ]
 
 
@@ -82,45 +86,39 @@ def datasets(stored: "StoredDataset | list[StoredDataset]") -> Sheet:
     if isinstance(stored, list):
         return _dataset_list(stored)
     if not isinstance(stored.new, msgspec.UnsetType):
-        return Sheet(parts=[_added(stored, stored.new), *_duplicates(stored)])
+        return Sheet([_addition(stored, stored.new), *_duplicates(stored)])
     width = 1 + max(map(len, _FACTS))
     texts = {name: f"{name + ':':<{width}} {_fact(getattr(stored, name))}" for name in _FACTS}
     facts = [Line(text.rstrip(), wraps=name != "origin") for name, text in texts.items()]
     items = [Line(json_text(item)) for item in stored.head or ()]
-    return Sheet(parts=[*facts, *_duplicates(stored), *items])
+    return Sheet([*facts, *_duplicates(stored), *items])
 
 
-def _added(dataset: "StoredDataset", new: bool) -> Line:
+def _addition(dataset: "StoredDataset", new: bool) -> Line:
     items = f"{dataset.items:,} items, hash {dataset.hash}"
     stored = f"{dataset.name} is there already with the same {items}"
     return Line(f"stored {dataset.name}: {items}" if new else stored)
 
 
 def _dataset_list(datasets: "Sequence[StoredDataset]") -> Sheet:
-    table = Table(
-        columns=columns_of("<name", "items", "<hash", "<labels"),
-        rows=[
-            [dataset.name, f"{dataset.items:,} items", dataset.hash, " ".join(dataset.labels)]
-            for dataset in datasets
-        ],
-        compact=True,
-        heads=False,
-        data=fields_of(datasets, _FACTS),
-    )
-    return Sheet(parts=[table])
+    rows = [
+        [each.name, f"{each.items:,} items", each.hash, " ".join(each.labels)] for each in datasets
+    ]
+    columns = ["<name", "items", "<hash", "<labels"]
+    return Sheet([facts_table(columns, rows, data=fields_of(datasets, _FACTS))])
 
 
 def local_models(models: "Sequence[LocalModel]") -> Sheet:
     table = Table(
-        columns=columns_of("<model", "<state", "size", "<package", "<licence"),
-        rows=[
+        columns_of("<model", "<state", "size", "<package", "<licence"),
+        [
             [model.name, model.state, f"{model.size / 1e6:.1f} MB", model.package, model.licence]
             for model in models
         ],
         compact=True,
         data=fields_of(models),
     )
-    return Sheet(parts=[table, *(Line(f"files: {model.path}", wraps=False) for model in models)])
+    return Sheet([table, *(Line(f"files: {model.path}", wraps=False) for model in models)])
 
 
 def _fact(value: Any) -> str:
@@ -130,7 +128,7 @@ def _fact(value: Any) -> str:
 
 
 def _duplicates(dataset: "StoredDataset") -> list[Line]:
-    """How many items are alike, and which."""
+    """Return lines about how many items are alike, and which."""
     duplicates = dataset.duplicates
     if not duplicates:  # they were not asked for
         return []
@@ -146,34 +144,27 @@ def _duplicates(dataset: "StoredDataset") -> list[Line]:
 
 def plug_ins(plug_ins: "Sequence[PlugIn]") -> Sheet:
     """A heading for each kind, if there are several."""
-    kinds: dict[str, list[PlugIn]] = {}
-    for plug_in in plug_ins:
-        kinds.setdefault(plug_in.kind, []).append(plug_in)
+    kinds = values_by_key((plug_in.kind, plug_in) for plug_in in plug_ins)
     several = len(kinds) > 1
-    groups: list[list[Line | Table]] = []
+    groups: list[list[Part]] = []
     for kind, members in kinds.items():
-        table = Table(
-            columns=columns_of("<name", "<about"),
-            rows=[[member.name, member.about] for member in members],
-            compact=True,
-            heads=False,
-            depth=int(several),
-            data=(members[0]._fields, members),
-        )
+        rows = [[member.name, member.about] for member in members]
+        data = members[0]._fields, members
+        table = facts_table(["<name", "<about"], rows, depth=int(several), data=data)
         groups.append([Line(kind, "head"), table] if several else [table])
-    return Sheet(parts=apart(groups))
+    return Sheet(apart(groups))
 
 
 def providers(entries: "Sequence[ProviderEntry]") -> Sheet:
-    """Those that have a key first: they can be used."""
+    """Show the providers, those that have a key first: they can be used."""
     ordered = sorted(entries, key=lambda entry: not entry.is_set)
     table = Table(
-        columns=columns_of("<provider", "<what it is", "<variable of its key", "<set"),
-        rows=[[entry.name, entry.about, entry.key or "–", _is_set(entry)] for entry in ordered],
+        columns_of("<provider", "<what it is", "<variable of its key", "<set"),
+        [[entry.name, entry.about, entry.key or "–", _is_set(entry)] for entry in ordered],
         compact=True,
         data=(entries[0]._fields, ordered),
     )
-    return Sheet(parts=[table])
+    return Sheet([table])
 
 
 def _is_set(entry: "ProviderEntry") -> str | Cell:
@@ -187,15 +178,15 @@ def served_models(entries: "Sequence[ServedModelEntry]") -> Sheet:
     known = any(entry.input is not None for entry in entries)
     columns = ["<model", *(["context", "$ in", "$ out"] if known else [])]
     table = Table(
-        columns=columns_of(*columns),
-        rows=[[entry.name, *(_known(entry) if known else ())] for entry in entries],
+        columns_of(*columns),
+        [[entry.name, *(_price_cells(entry) if known else ())] for entry in entries],
         compact=True,
         data=(entries[0]._fields, entries),
     )
-    return Sheet(parts=[table])
+    return Sheet([table])
 
 
-def _known(entry: "ServedModelEntry") -> list[str | Cell]:
+def _price_cells(entry: "ServedModelEntry") -> Row:
     none = Cell("–", "quiet")
     context = none if entry.context is None else f"{entry.context:,}"
     prices = (entry.input, entry.output)
@@ -203,41 +194,33 @@ def _known(entry: "ServedModelEntry") -> list[str | Cell]:
 
 
 def descriptions(plug_ins: "Sequence[Described]") -> Sheet:
-    return Sheet(parts=apart(map(_described, plug_ins)))
+    return Sheet(apart(map(_description, plug_ins)))
 
 
-def _described(described: "Described") -> list[Line | Table]:
+def _description(described: "Described") -> list[Part]:
     doc = described.doc.splitlines()
     rest = [line for line in described.module_doc.splitlines() if line not in doc]
-    lines = [Line(f"{described.name} ({described.kind})"), Line("")]
-    lines += [_indented(line) for line in doc]
-    lines += [Line(""), *map(_indented, rest)] if rest else []
     arguments = ", ".join(described.engine) + (", *, …" if described.parameters else "")
     returns = f" -> {described.returns}" if described.returns else ""
-    lines += [
-        Line(""),
-        Line("signature"),
-        _indented(f"({arguments}){returns}"),
-        Line(""),
-        Line("parameters"),
-    ]
     names = ["name", "type", "required", "default"]
-    parameters = Table(
-        columns=columns_of("<name", "<type and default"),
-        rows=[
-            [parameter["name"], f"{parameter['type']}, {_default(parameter)}"]
-            for parameter in described.parameters
-        ],
-        compact=True,
-        heads=False,
+    parameters = facts_table(
+        ["<name", "<type and default"],
+        [[each["name"], f"{each['type']}, {_default(each)}"] for each in described.parameters],
         depth=1,
-        data=(names, [[parameter[name] for name in names] for parameter in described.parameters]),
+        data=(names, [*map(itemgetter(*names), described.parameters)]),
     )
-    end = [Line(""), Line(f"from {described.origin}")]
-    return [*lines, parameters if described.parameters else _indented("none"), *end]
+    groups: list[Sequence[Part]] = [
+        [Line(f"{described.name} ({described.kind})")],
+        [*map(_indent, doc)],
+        *([[*map(_indent, rest)]] if rest else ()),
+        [Line("signature"), _indent(f"({arguments}){returns}")],
+        [Line("parameters"), parameters if described.parameters else _indent("none")],
+        [Line(f"from {described.origin}")],
+    ]
+    return apart(groups)
 
 
-def _indented(line: str) -> Line:
+def _indent(line: str) -> Line:
     return Line(line, depth=1 if line else 0)
 
 
@@ -253,11 +236,11 @@ def answer(queried: "QueryAnswer", most: int | None = None) -> Sheet:
         for at, name in enumerate(queried.columns)
     ]
     shown = [[_value(value) for value in row] for row in rows]
-    return Sheet(parts=[Table(columns=columns, rows=shown, data=(queried.columns, rows))])
+    return Sheet([Table(columns, shown, data=(queried.columns, rows))])
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    """Whether a column has numbers and nothing else but null."""
+    """Return whether a column has numbers and nothing else but null."""
     kinds = {type(value) for value in values} - {type(None)}
     return bool(kinds) and all(
         issubclass(kind, (int, float)) and kind is not bool for kind in kinds
@@ -267,4 +250,4 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 def _value(value: Any) -> str | Cell:
     if value is None:
         return Cell("–", "quiet")
-    return f"{value:.6g}" if isinstance(value, float) else shortened(str(value), _LONGEST_TEXT)
+    return f"{value:.6g}" if isinstance(value, float) else shorten(str(value), _LONGEST_TEXT)

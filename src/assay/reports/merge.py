@@ -12,7 +12,7 @@ def view(merged: Merged) -> Sheet:
     rows = [[part.path, *(f"{getattr(part, name):,}" for name in _COUNTS)] for part in merged.parts]
     columns = columns_of("<from", "responses", "taken", "evaluations", "taken")
     data = fields_of(merged.parts, ["path", *_COUNTS])
-    return Sheet([Table(columns, rows, data=data), *_lines(merged)], notes=merged.notes)
+    return Sheet([Table(columns, rows, data=data), *_lines(merged)], merged.notes)
 
 
 def _lines(merged: Merged) -> Iterator[Line]:

@@ -26,7 +26,8 @@ def html(value: Any) -> str:
 
 
 def pictures(value: Any) -> list[Chart]:
-    """The charts of a result, the most telling first; none for results that are not numbers with intervals."""
+    """The charts of a result, the most telling first; none for results that are not numbers with
+    intervals."""
     if isinstance(value, Result):
         return [*_of_metrics(value.metrics), *_of_confidence(value.metrics)]
     if isinstance(value, Comparison):
@@ -64,7 +65,8 @@ def _of_metrics(rows: list[MetricRow]) -> list[Chart]:
 
 
 def _of_confidence(rows: list[MetricRow]) -> list[Chart]:
-    """How sure models were, and how often they were right, of the metrics that have it in bins."""
+    """Draw how sure models were, and how often they were right, of the metrics that have it in
+    bins."""
     about = "On the dashed line a model is right as often as it is sure; below it, it is too sure."
     charts: list[Chart] = []
     for row in [
@@ -154,7 +156,8 @@ def _met(wins: list[list[int]], ties: list[list[int]], row: int, column: int) ->
 
 
 def judge_pictures(calibration: Calibration) -> list[Chart]:
-    """The verdicts of a judge against people's, and for one that gives scores how often people pass each."""
+    """The verdicts of a judge against people's, and for one that gives scores how often people pass
+    each."""
     table, said = calibration.counted, words(calibration)
     counts = ((table.tp, table.fn), (table.fp, table.tn))
     most = max(table.tp + table.fn, table.fp + table.tn, 1.0)

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.errors import UserError
-from assay.registry import formats, nearest
+from assay.registry import check_name, formats
 
 
 class ProgressEvent(msgspec.Struct, kw_only=True):
@@ -137,10 +136,7 @@ def commands() -> list[str]:
 def output_schema(command: str) -> dict[str, Any]:
     """The JSON Schema of each line that a command prints with `--json`."""
     name = command if command in _OUTPUTS else command.partition(" ")[0]
-    if name not in commands():
-        raise UserError(
-            f"there is no command {command!r} with --json", fix=nearest(command, commands())
-        )
+    check_name(name, commands(), "with --json there is no command")
     lines = _OUTPUTS.get(name, (*_EVENTS, f"+formats.{name}.experiment:Result"))
     entries = (*lines, "reports.outputs:FailureEvent", "reports.outputs:ResultEvent")
     types = [_type(entry.lstrip("+[")) for entry in entries]

@@ -12,7 +12,7 @@ import msgspec
 
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
-from assay.reports.sheet import Cell, Column, Line, Sheet, Table, columns_of, cost_text
+from assay.reports.sheet import Cell, Column, Line, Row, Sheet, Table, columns_of, cost_text
 from assay.text.plain import plain, plain_json
 
 STOPPING = "stopping: no new call begins; those under way have 10 s, or none if asked again"
@@ -64,7 +64,7 @@ class Silent(_Display):
     """For --no-progress."""
 
 
-class Live(_Display):
+class LiveDisplay(_Display):
     """A table that is redrawn in place."""
 
     def begin(self) -> None:
@@ -95,10 +95,10 @@ class Live(_Display):
         columns = columns_of(
             "<step", name, "<done", "rate", "left", "errors", "retries", "tokens", "cost"
         )
-        rows: list[list[str | Cell]] = []
+        rows: list[Row] = []
         for (step, _), lane in self.progress.lanes.items():
             errors = Cell(str(lane.errors), "open" if lane.errors else "")
-            speed = (_rate(lane), _left(lane))
+            speed = (_rate(lane), _time_left(lane))
             rows.append(
                 [
                     step,
@@ -119,7 +119,7 @@ class Live(_Display):
         return Sheet([Table(columns, rows), *waiting], self.progress.notes)
 
 
-class Lines(_Display):
+class LineDisplay(_Display):
     """A line per model every few seconds, for output that is not a terminal."""
 
     interval = 5.0
@@ -139,9 +139,7 @@ class Lines(_Display):
             counts = f"{_done(lane)}{why}  errors {lane.errors}  retries {lane.retries}"
             if self._printed.get(key) != counts:
                 self._printed[key] = counts
-                speed = (
-                    f"{_rate(lane)}  left {_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
-                )
+                speed = f"{_rate(lane)}  left {_time_left(lane)}  tokens {lane.tokens}  cost {_cost(lane)}"
                 print(f"{key[0]} {plain(lane.name)}: {counts}  {speed}", file=self._out, flush=True)
 
 
@@ -171,7 +169,7 @@ class Events(_Display):
         emit({"event": "stopping"})
 
 
-DISPLAYS = {"none": Silent, "live": Live, "lines": Lines, "events": Events}
+DISPLAYS = {"none": Silent, "live": LiveDisplay, "lines": LineDisplay, "events": Events}
 
 
 def watch(
@@ -179,9 +177,10 @@ def watch(
     run: Callable[[Stop], Awaitable[T]],
     display: Literal["none", "live", "lines", "events"] = "live",
 ) -> T:
-    """What `run(stop)` gives, with a display of its progress meanwhile; SIGINT and SIGTERM ask it to stop."""
+    """Return what `run(stop)` gives, with a display of its progress meanwhile; SIGINT and SIGTERM
+    ask it to stop."""
 
-    async def watched() -> T:
+    async def run_watched() -> T:
         stop = Stop()
         loop = asyncio.get_running_loop()
         shown = DISPLAYS[display](progress)
@@ -191,7 +190,7 @@ def watch(
             stop.listen(shown.stopping)
             return await run(stop)
 
-    return asyncio.run(watched())
+    return asyncio.run(run_watched())
 
 
 def emit(event: Any) -> None:
@@ -200,7 +199,7 @@ def emit(event: Any) -> None:
 
 
 def program_output() -> TextIO:
-    """Where `emit` prints: standard output, also while user code prints elsewhere."""
+    """Return where `emit` prints: standard output, also while user code prints elsewhere."""
     return _for_programs or sys.stdout
 
 
@@ -247,7 +246,7 @@ def _rate(lane: LaneProgress) -> str:
     return f"{lane.rate():,.0f}/s" if lane.done else "–"
 
 
-def _left(lane: LaneProgress) -> str:
+def _time_left(lane: LaneProgress) -> str:
     seconds = None if lane.ended else lane.left()
     if seconds is None:
         return "–"

@@ -4,9 +4,10 @@ import msgspec
 
 from assay.analysis.rank.rank import PlayerStanding, Ranking
 from assay.reports.sheet import (
-    Cell,
     Column,
     Line,
+    Part,
+    Row,
     Sheet,
     Table,
     columns_of,
@@ -25,10 +26,10 @@ def view(ranking: Ranking) -> Sheet:
     )
     rows = [_standing(standing, ranking) for standing in ranking.standings]
     if by_wins:  # the rating is the win rate: once is enough
-        columns, rows = columns[:4] + columns[5:], [row[:4] + row[5:] for row in rows]
-    standings = Table(columns=columns, rows=rows, data=_exact(ranking))
-    parts: list[Line | Table] = [Line(_explained(ranking), "quiet"), standings, _matrix(ranking)]
-    return Sheet(parts=parts, notes=ranking.notes)
+        columns, rows = columns[:4] + columns[5:], [[*row[:4], *row[5:]] for row in rows]
+    standings = Table(columns, rows, data=_exact(ranking))
+    parts: list[Part] = [Line(_explanation(ranking), "quiet"), standings, _matrix(ranking)]
+    return Sheet(parts, ranking.notes)
 
 
 def _exact(ranking: Ranking) -> tuple[list[str], list[list[object]]]:
@@ -41,7 +42,7 @@ def _exact(ranking: Ranking) -> tuple[list[str], list[list[object]]]:
     return list(rows[0]), [list(row.values()) for row in rows]
 
 
-def _standing(standing: PlayerStanding, ranking: Ranking) -> list[str | Cell]:
+def _standing(standing: PlayerStanding, ranking: Ranking) -> Row:
     return [
         ranks_text(standing.ranks),
         standing.player,
@@ -74,8 +75,8 @@ def _met(wins: int, ties: int) -> str:
     return f"{wins:,}" + (f" ({ties:,})" if ties else "")
 
 
-def _explained(ranking: Ranking) -> str:
-    """Where the numbers come from, in one line."""
+def _explanation(ranking: Ranking) -> str:
+    """Say where the numbers come from, in one line."""
     over = f"{count(ranking.matches, 'match', 'matches')} of {count(ranking.items, 'item')}"
     parts = [f"label {ranking.label}", f"{ranking.method} over {over}"]
     counted = (

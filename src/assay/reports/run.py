@@ -13,22 +13,25 @@ from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
 from assay.engine.experiment.plan import CallPlan, Plan
 from assay.engine.run.evidence import PARTIAL
-from assay.records import MetricRow
+from assay.records import MetricRow, values_by_key
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Parts,
+    Row,
     Sheet,
     Table,
     averaged_over,
     columns_of,
     cost_text,
     counts_text,
+    facts_table,
     failed_text,
     figures,
     one_line,
     passed_text,
-    shortened,
+    shorten,
     span_text,
     text_of,
 )
@@ -44,7 +47,7 @@ def result_view(result: Result) -> Sheet:
     return Sheet([*_parts(result)])
 
 
-def _parts(result: Result) -> Iterator[Line | Table]:
+def _parts(result: Result) -> Parts:
     if result.metrics:
         yield metrics_table(result.metrics)
         partial = dict.fromkeys(row[PARTIAL] for row in result.metrics if row.get(PARTIAL))
@@ -56,7 +59,7 @@ def _parts(result: Result) -> Iterator[Line | Table]:
         for name, manifest in (("responses", result.run), ("evaluations", result.evaluation)):
             if manifest is not None:
                 yield Line(f"{name}: {counts_text(manifest.counts, '')}")
-    if used := _used(result):
+    if used := _usage_by_model(result):
         yield _usage(used)
     yield from failure_lines(result.failures, result.folder)
     if result.folder:
@@ -65,9 +68,7 @@ def _parts(result: Result) -> Iterator[Line | Table]:
 
 def metrics_table(rows: Sequence[MetricRow]) -> Table:
     """One table; where it does not fit, one for each set of facets."""
-    by_facets: dict[tuple[str, ...], list[MetricRow]] = {}
-    for row in rows:
-        by_facets.setdefault(tuple(row.get("facets", [])), []).append(row)
+    by_facets = values_by_key((str(row.get("facets", [])), row) for row in rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
     exact = (names, [list(map(row.get, names)) for row in rows])
     parts = [_table(part)._replace(narrower=_side_by_side(part)) for part in by_facets.values()]
@@ -80,12 +81,13 @@ def _table(rows: Sequence[MetricRow]) -> Table:
 
 
 def _side_by_side(rows: Sequence[MetricRow]) -> list[Table]:
-    """Return a table with a column for each metric, where there are several and a group has each once."""
+    """Return a table with a column for each metric, where there are several and a group has each
+    once."""
     groups = _groups(rows)
     metrics = dict.fromkeys(row["metric_name"] for row in rows)
     if len(metrics) < 2 or len(rows) > sum(map(len, groups)):
         return []
-    numbers: dict[str, Sequence[str | Cell]] = {}
+    numbers: dict[str, Row] = {}
     for name in metrics:
         numbers[f"<{name}"] = [_brief(group.get(name)) for group in groups]
     shared: list[str] = []
@@ -129,12 +131,13 @@ def _brief(row: MetricRow | None) -> Cell:
 
 
 def _with_names(
-    rows: Sequence[MetricRow], more: Sequence[str], numbers: Mapping[str, Sequence[str | Cell]]
+    rows: Sequence[MetricRow], more: Sequence[str], numbers: Mapping[str, Row]
 ) -> Table:
-    """Facets on the left of numbers. What all rows share is the title, so that the table fits a terminal."""
+    """Facets on the left of numbers. What all rows share is the title, so that the table fits a
+    terminal."""
     shared: list[str] = []
     columns: list[Column] = []
-    cells: list[Sequence[str | Cell]] = []
+    cells: list[Row] = []
     for name, texts in _names(rows, more):
         if len(rows) > 1 and len(set(texts)) == 1:
             shared.append(f"{name}: {texts[0]}")
@@ -162,7 +165,7 @@ def _names(rows: Sequence[MetricRow], more: Sequence[str]) -> Iterator[tuple[str
 def _facets(values: Sequence[Any]) -> list[str]:
     """Values of a facet, cut to a readable length unless that makes two of them alike."""
     whole = ["–" if value is None else one_line(str(value)) for value in values]
-    cut = [shortened(text, _LONGEST_FACET) for text in whole]
+    cut = [shorten(text, _LONGEST_FACET) for text in whole]
     return cut if len(set(cut)) == len(set(whole)) else whole
 
 
@@ -171,14 +174,14 @@ def _level(rows: Sequence[MetricRow]) -> str:
     return f"{levels.pop():.0%} interval" if len(levels) == 1 else "interval"
 
 
-def _numbers(rows: Sequence[MetricRow]) -> dict[str, Sequence[str | Cell]]:
+def _numbers(rows: Sequence[MetricRow]) -> dict[str, Row]:
     """Return the columns of numbers that have any."""
     names = ["value", _level(rows), "?passed", "~if missing", "?items", "samples", "~failed"]
     cells = zip(names, zip(*map(_row_numbers, rows), strict=True), strict=True)
     return {name: texts for name, texts in cells if any(map(text_of, texts))}
 
 
-def _row_numbers(row: MetricRow) -> list[str | Cell]:
+def _row_numbers(row: MetricRow) -> Row:
     value, low, high = map(row.get, ("value", "ci_low", "ci_high"))
     shown, span = figures(value, low, high, str(row.get("ci_method")))
     items = row.get("total_item_count")
@@ -217,7 +220,7 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
     reasons.sort(key=lambda entry: -entry[1].count)
     for each, reason in reasons[:_MOST_REASONS]:
         share = f"{reason.count:,} of {each.rows:,} rows of {each.of}"
-        yield Line(f"errors: {share}: {shortened(plain(reason.error), _LONGEST_REASON)}", "open")
+        yield Line(f"errors: {share}: {shorten(plain(reason.error), _LONGEST_REASON)}", "open")
         if folder:
             command = f"  assay trace {quote(folder)} {quote(plain(reason.item_id))}"
             yield Line(command, wraps=False)
@@ -226,8 +229,8 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
         yield Line(text, wraps=False)
 
 
-def _used(result: Result) -> dict[str, Mapping[str, Any]]:
-    """What responses used by model, then what the calls inside of tasks and scorers used."""
+def _usage_by_model(result: Result) -> dict[str, Mapping[str, Any]]:
+    """Return what responses used by model, then what the calls inside of tasks and scorers used."""
     used: dict[str, Mapping[str, Any]] = {}
     for manifest in filter(None, (result.run, result.evaluation)):
         if manifest is result.run:
@@ -239,7 +242,7 @@ def _used(result: Result) -> dict[str, Mapping[str, Any]]:
 
 def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
     """A line for each model; a price that is unknown is never shown as 0."""
-    rows: list[list[str | Cell]] = []
+    rows: list[Row] = []
     for model, used in usage.items():
         errors = Cell(f"{used['errors']:,}", "open" if used["errors"] else "")
         tokens = (f"{used['prompt_tokens']:,}", f"{used['completion_tokens']:,}")
@@ -247,7 +250,7 @@ def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
         cost = cost_text(used["cost"], used["unpriced"]) if answered else "–"
         rows.append([model, f"{used['responses']:,}", errors, *tokens, cost])
     columns = columns_of("<model", "responses", "errors", "tokens in", "tokens out", "cost")
-    return Table(columns=columns, rows=rows)
+    return Table(columns, rows)
 
 
 def plan_view(plan: Plan) -> Sheet:
@@ -255,11 +258,7 @@ def plan_view(plan: Plan) -> Sheet:
         ["planned", f"{plan.planned:,}", "cells of the config"],
         ["selected", f"{plan.selected:,}", "by --limit, --model, --num-samples"],
         ["present", f"{plan.present:,}", "have their rows"],
-        [
-            "to run",
-            f"{plan.missing:,}",
-            f"about {plan.prompt_tokens:,} + {plan.answer_tokens:,} tokens",
-        ],
+        ["to run", f"{plan.missing:,}", _tokens(plan)],
         ["cost", "unknown" if plan.usd is None else cost_text(plan.usd, 0), _price_note(plan)],
         ["time", _time(plan.seconds), _time_note(plan)],
     ]
@@ -271,27 +270,25 @@ def plan_view(plan: Plan) -> Sheet:
     rows += [[what, f"{number:,}", meaning] for what, number, meaning in more if number]
     tasks = [[f"{task.cells:,} cells", task.name] for task in plan.tasks]
     title = f"{plan.items} items × {len(plan.tasks)} tasks × {plan.samples} samples"
-    exact = {
-        name: value
-        for name, value in msgspec.structs.asdict(plan).items()
-        if name not in ("tasks", "calls")
-    }
-    facts = Table(
-        columns_of("<what", "number", "<meaning"), rows, compact=True, heads=False, depth=1
-    )
-    facts = facts._replace(data=(["what", "value"], [list(pair) for pair in exact.items()]))
-    cells = Table(columns_of("cells", "<task"), tasks, compact=True, heads=False, depth=1)
+    exact = msgspec.structs.asdict(plan)
+    del exact["tasks"], exact["calls"]
+    data = ["what", "value"], [*map(list, exact.items())]
+    facts = facts_table(["<what", "number", "<meaning"], rows, depth=1, data=data)
+    cells = facts_table(["cells", "<task"], tasks, depth=1)
     calls = [Line(_call(call), depth=1) for call in plan.calls]
     warnings = [Line(f"warning: {warning}", "open") for warning in plan.warnings]
     folder = Line(f"folder: {plan.folder}", wraps=False)
-    return Sheet(parts=[Line(title), folder, facts, cells, *calls, *warnings])
+    return Sheet([Line(title), folder, facts, cells, *calls, *warnings])
 
 
 def _call(call: CallPlan) -> str:
     if call.calls is None:
         return f"{call.owner} asks models by itself: no earlier run tells how often"
-    tokens = f"about {call.prompt_tokens:,} + {call.answer_tokens:,} tokens"
-    return f"{call.calls:,} calls to {call.model} for {call.owner}, {tokens}"
+    return f"{call.calls:,} calls to {call.model} for {call.owner}, {_tokens(call)}"
+
+
+def _tokens(of: Plan | CallPlan) -> str:
+    return f"about {of.prompt_tokens:,} + {of.answer_tokens:,} tokens"
 
 
 def _price_note(plan: Plan) -> str:

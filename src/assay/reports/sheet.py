@@ -28,6 +28,9 @@ class Cell(NamedTuple):
     weak: str = ""
 
 
+Row = Sequence[str | Cell]
+
+
 class Column(NamedTuple):
     """Texts stand on the left and may go over several lines; numbers stand on the right and, unless they `fold`,
     never do. A `spare` column is left out, and named, where there is no room for it."""
@@ -55,7 +58,7 @@ class Table(NamedTuple):
     has instead of the rows."""
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Row]
     title: str = ""
     instead: "Sequence[Table]" = ()
     narrower: "Sequence[Table]" = ()
@@ -70,16 +73,20 @@ class Table(NamedTuple):
         return weak_text(getattr(cell, "weak", "") for row in self.rows for cell in row)
 
 
+Part = Line | Table
+Parts = Iterator[Part]
+
+
 class Sheet(NamedTuple):
     """What there is to see of a result, from top to bottom. `title` is for documents: a terminal shows the command."""
 
-    parts: Sequence[Line | Table]
+    parts: Sequence[Part]
     notes: Sequence[str] = ()
     title: str = ""
 
     def form(self, name: str = "table", *, width: int | None = None, colour: bool = False) -> str:
-        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` (by default what the terminal has) and
-        `colour` are for tables."""
+        """As `table`, `markdown`, `latex`, `csv` or `html`; `width` (by default what the terminal
+        has) and `colour` are for tables."""
         if name == "table":
             from assay.reports.terminal import terminal_text, terminal_width
 
@@ -91,16 +98,16 @@ class Sheet(NamedTuple):
     @property
     def lines(self) -> list[Line]:
         """The parts that are not tables, notes included."""
-        return [part for part in self.parts if isinstance(part, Line)] + [*self.noted()]
+        return [part for part in self.parts if isinstance(part, Line)] + [*self.note_lines()]
 
     @property
     def tables(self) -> list[Table]:
         return [part for part in self.parts if isinstance(part, Table)]
 
-    def noted(self) -> Iterator[Line]:
+    def note_lines(self) -> Iterator[Line]:
         return (Line(f"note: {note}", "open") for note in self.notes)
 
-    def body(self) -> Iterator[Line | Table]:
+    def body(self) -> Parts:
         """Yield parts and notes, and below its table why an interval is weak, once."""
         told = {""}
         for part in self.parts:
@@ -109,7 +116,7 @@ class Sheet(NamedTuple):
             if text not in told:
                 yield Line(text, "quiet")
             told.add(text)
-        yield from self.noted()
+        yield from self.note_lines()
 
     def __str__(self) -> str:
         return self.form()
@@ -119,7 +126,8 @@ class Sheet(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """Text from anywhere with nothing that a terminal would obey; what is not a character is a question mark."""
+    """Text from anywhere with nothing that a terminal would obey; what is not a character is a
+    question mark."""
     return plain(text if text.isascii() else text.encode("utf-8", "replace").decode())
 
 
@@ -127,7 +135,7 @@ def one_line(text: str) -> str:
     return clean(text).replace("\n", " ⏎ ")
 
 
-def shortened(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """On one line, cut with an ellipsis."""
     line = one_line(text)
     return line if len(line) <= most else f"{line[: most - 1]}…"
@@ -139,7 +147,8 @@ def count(n: int, noun: str, plural: str = "") -> str:
 
 
 def cost_text(cost: float, unpriced: int) -> str:
-    """Dollars, and whether something without a known price is missing from them; never 0 for what is unknown."""
+    """Dollars, and whether something without a known price is missing from them; never 0 for what
+    is unknown."""
     if unpriced and not cost:
         return "unknown"
     if not cost:
@@ -209,8 +218,8 @@ def figures(
     sign: str = "",
     between: str = "–",
 ) -> tuple[str, Cell]:
-    """Return a value and its interval with the same digits: dashes for what is missing, one bound where
-    the other end is open, and a mark where `method` says that it is weak."""
+    """Return a value and its interval with the same digits: dashes for what is missing, one bound
+    where the other end is open, and a mark where `method` says that it is weak."""
     places = decimals(value, low, high)
     shown, start, end = (number_text(each, places, sign) for each in (value, low, high))
     if low is None and high is None:
@@ -240,9 +249,9 @@ def json_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def apart(groups: Iterable[Iterable[Line | Table]]) -> list[Line | Table]:
+def apart(groups: Iterable[Iterable[Part]]) -> list[Part]:
     """Return the parts of all groups, an empty line between them."""
-    parts: list[Line | Table] = []
+    parts: list[Part] = []
     for group in groups:
         parts += [*([Line("")] if parts else []), *group]
     return parts
@@ -293,7 +302,8 @@ def failed_text(counts: Mapping[str, int]) -> str:
 
 
 def columns_of(*names: str | Column) -> list[Column]:
-    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold, `?` for numbers to spare."""
+    """Columns by name: `<` before it stands for texts, `~` for numbers that may fold, `?` for
+    numbers to spare."""
     return [
         name
         if isinstance(name, Column)
@@ -304,12 +314,16 @@ def columns_of(*names: str | Column) -> list[Column]:
     ]
 
 
+def facts_table(columns: Sequence[str], rows: Sequence[Row], **options: Any) -> Table:
+    """Return a table without a frame and headings: names with what they are."""
+    return Table(columns_of(*columns), rows, compact=True, heads=False, **options)
+
+
 def listing(entries: Mapping[str, str] | Sequence[str]) -> Sheet:
-    """Names with what they are, or lines."""
+    """Return names with what they are, or lines."""
     if not isinstance(entries, Mapping):
         return Sheet([Line(entry) for entry in entries])
-    rows = [list(entry) for entry in entries.items()]
-    return Sheet([Table(columns_of("<name", "<about"), rows, compact=True, heads=False)])
+    return Sheet([facts_table(["<name", "<about"], [*map(list, entries.items())])])
 
 
 def fields_of(
@@ -330,8 +344,8 @@ def style_of(cell: str | Cell) -> Style:
 
 
 def sheet(value: Any, **options: Any) -> Sheet:
-    """What `assay` shows of a result: str() of it is the table, `form("markdown")` another form, and a notebook shows
-    it by itself."""
+    """Return what `assay` shows of a result: str() of it is the table, `form("markdown")` another
+    form, and a notebook shows it by itself."""
     from importlib import import_module
 
     shown: Any = value[0] if isinstance(value, list) and value else value
@@ -346,8 +360,8 @@ def sheet(value: Any, **options: Any) -> Sheet:
 
 
 def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
-    """Write a result to a file in the form that its name asks for: .json (everything, unrounded), .csv, .md, .tex or
-    .html. `force` replaces a file that Assay did not write."""
+    """Write a result to a file in the form that its name asks for: .json (everything, unrounded),
+    .csv, .md, .tex or .html. `force` replaces a file that Assay did not write."""
     from assay.store.written import write_named
 
     file, suffix = checked_suffix(path)
@@ -380,8 +394,8 @@ _PAGE = """<!doctype html>
 _SUFFIXES = {".json": "", ".csv": "csv", ".md": "markdown", ".tex": "latex", ".html": "html"}
 _VIEWS = {  # of each type the module and the function
     "Across": "compare.compare_view",
-    "BenchmarkEntry": "benchmarks.listed",
-    "BenchmarkShown": "benchmarks.described",
+    "BenchmarkEntry": "benchmarks.list_view",
+    "BenchmarkShown": "benchmarks.description_view",
     "Calibrated": "judge.view",
     "Comparison": "compare.compare_view",
     "Converted": "imports.conversions_view",
@@ -391,12 +405,12 @@ _VIEWS = {  # of each type the module and the function
     "Imported": "imports.imports_view",
     "Listed": "listings.experiments",
     "LocalModel": "listings.local_models",
-    "Locked": "verify.locked",
+    "Locked": "verify.lock_view",
     "Merged": "merge.view",
     "Plan": "run.plan_view",
     "PlugIn": "listings.plug_ins",
     "ProviderEntry": "listings.providers",
-    "Pulled": "benchmarks.pulled",
+    "Pulled": "benchmarks.pull_view",
     "QueryAnswer": "listings.answer",
     "Ranking": "rank.view",
     "Referenced": "compare.reference_view",

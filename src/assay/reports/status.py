@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from assay.reports.sheet import (
     Cell,
     Line,
+    Parts,
+    Row,
     Sheet,
     Style,
     Table,
@@ -40,7 +42,7 @@ def view(found: "RunStatus | Sequence[RunStatus]") -> Sheet:
     several = found if isinstance(found, Sequence) else [found]
     parts = apart([*_facts(status), *_worker_table(status)] for status in several)
     notes = dict.fromkeys(note for status in several for note in status.notes)
-    return Sheet(parts, notes=[*notes], title=f"Status of {several[0].path}" if several else "")
+    return Sheet(parts, [*notes], title=f"Status of {several[0].path}" if several else "")
 
 
 def _facts(status: "RunStatus") -> Iterator[Line]:
@@ -60,7 +62,7 @@ def _facts(status: "RunStatus") -> Iterator[Line]:
     yield from (Line(f"{'waits:':<9}{reason}", "open", hang=9) for reason in status.waiting)
 
 
-def _worker_table(status: "RunStatus") -> Iterator[Line | Table]:
+def _worker_table(status: "RunStatus") -> Parts:
     """Dead workers are named before those that have ended."""
     ended = [line for line in status.workers if line.state == "ended"]
     alive = [line for line in status.workers if line.state != "ended"]
@@ -107,7 +109,7 @@ def _workers(status: "RunStatus") -> str:
     return ", ".join(f"{number:,} {state}" for number, state in numbers if number) or "none"
 
 
-def _worker(line: "WorkerLine") -> list[str | Cell]:
+def _worker(line: "WorkerLine") -> Row:
     told = line.status
     rows = f"{told.present + told.done:,}/{told.total:,}" if told.shards else "–"
     return [

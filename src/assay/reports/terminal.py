@@ -9,17 +9,19 @@ and `list` must start without one.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby, product, takewhile
+from itertools import compress, groupby, product, takewhile, zip_longest
 from typing import NamedTuple
 
 from assay.reports.sheet import (
     Cell,
     Column,
     Line,
+    Row,
     Sheet,
     Style,
     Table,
     clean,
+    facts_table,
     one_line,
     style_of,
     text_of,
@@ -52,7 +54,8 @@ def terminal_width() -> int:
 
 
 def terminal_text(sheet: Sheet, width: int, colour: bool = False) -> str:
-    """The sheet as lines of at most `width` columns; with `colour`, in what its styles look like."""
+    """The sheet as lines of at most `width` columns; with `colour`, in what its styles look
+    like."""
     lines: list[str] = []
     for part in sheet.body():
         lines += (
@@ -76,10 +79,10 @@ def _line(line: Line, width: int, colour: bool) -> Iterator[str]:
             else [text[hang:].rstrip()]
         )
         for at, piece in enumerate(pieces):
-            yield indent + _painted((" " * hang if at else text[:hang]) + piece, line.style, colour)
+            yield indent + _paint((" " * hang if at else text[:hang]) + piece, line.style, colour)
 
 
-def _painted(text: str, style: Style, colour: bool) -> str:
+def _paint(text: str, style: Style, colour: bool) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if colour and style and text else text
 
 
@@ -115,7 +118,8 @@ def _table(table: Table, width: int, colour: bool) -> list[str]:
 def _fitting(
     table: Table, width: int, colour: bool, folds: Sequence[_Fold], groups: Sequence[str] = ()
 ) -> list[str] | None:
-    """The table with its title, by the first of the folds that does; each group is a heading above its rows."""
+    """The table with its title, by the first of the folds that does; each group is a heading above
+    its rows."""
     rows = [
         [_text(column, cell) for column, cell in zip(table.columns, row, strict=True)]
         for row in table.rows
@@ -131,13 +135,13 @@ def _fitting(
             headings = [wrapped(group, width - 1) for group in groups]
             return [
                 *_title(table, width, colour),
-                *_drawn(table, names, rows, widths, colour, headings),
+                *_draw(table, names, rows, widths, colour, headings),
             ]
     return None
 
 
 def _text(column: Column, cell: str | Cell) -> str:
-    """Where numbers fold, a number stays with its word."""
+    """Return the text of a cell. Where numbers fold, a number stays with its word."""
     text = one_line(text_of(cell))
     return re.sub(r"(?<=\d) (?=\w)", "\xa0", text) if column.folds else text
 
@@ -147,8 +151,8 @@ def _title(table: Table, width: int, colour: bool) -> Iterator[str]:
 
 
 def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
-    """Names without what they share, broken within or as headings of their rows; and one column less at a time, first
-    those that have one value."""
+    """Names without what they share, broken within or as headings of their rows; and one column
+    less at a time, first those that have one value."""
     short, notes = _without_prefixes(table)
     spare = [at for at, column in enumerate(table.columns) if column.spare][::-1]
     spare.sort(key=lambda at: len({text_of(row[at]) for row in table.rows}) > 1)
@@ -166,7 +170,8 @@ def _tight(table: Table, width: int, colour: bool) -> list[str] | None:
 
 
 def _attempts(table: Table, spare: int) -> Iterator[tuple[Sequence[_Fold], int, int]]:
-    """Yield folds, how many spare columns are dropped, and how many names are headings of their rows."""
+    """Yield folds, how many spare columns are dropped, and how many names are headings of their
+    rows."""
     names = 0 if table.compact else sum(1 for _ in takewhile(lambda own: own.text, table.columns))
     one, last = min(names, 1), min(names, len(table.columns) - 1)
     further = [(_NARROW, most) for most in range(2, last + 1)]
@@ -174,7 +179,7 @@ def _attempts(table: Table, spare: int) -> Iterator[tuple[Sequence[_Fold], int, 
         yield from ((folds, *each) for each in product(range(spare + 1), range(most + 1)))
 
 
-def _heading(heads: Sequence[str], cells: Sequence[str | Cell]) -> str:
+def _heading(heads: Sequence[str], cells: Row) -> str:
     named = zip(heads, map(text_of, cells), strict=False)
     return ", ".join(f"{head}: {one_line(text)}" for head, text in named)
 
@@ -203,7 +208,8 @@ def _left_out(table: Table, at: int) -> str:
 
 
 def _without_prefixes(table: Table) -> tuple[Table, list[str]]:
-    """The table with an ellipsis for what all names of a column begin with, and what it stands for."""
+    """The table with an ellipsis for what all names of a column begin with, and what it stands
+    for."""
     rows = [list(row) for row in table.rows]
     notes: list[str] = []
     for at, column in enumerate(table.columns):
@@ -220,7 +226,7 @@ def _without_prefixes(table: Table) -> tuple[Table, list[str]]:
 
 
 def _prefix(texts: set[str]) -> str:
-    """What all texts begin with, up to the end of a part of a name; none is left empty."""
+    """Return what all texts begin with, up to the end of a part of a name; none is left empty."""
     shared = os.path.commonprefix([text.split(" ")[0][:-1] for text in texts])  # noqa: RUF071  letters are meant
     return re.sub(r"[^/_.:-]*$", "", shared)
 
@@ -252,7 +258,7 @@ def _widths(
 
 
 def _step(widths: Sequence[int], at: int) -> int:
-    """How far the widest column shrinks before another is the widest."""
+    """Return how far the widest column shrinks before another is the widest."""
     return max(
         1, widths[at] - max((wide for other, wide in enumerate(widths) if other != at), default=0)
     )
@@ -262,7 +268,7 @@ def _edge(table: Table) -> str:
     return _GAP * table.depth if table.compact else " "
 
 
-def _drawn(
+def _draw(
     table: Table,
     names: Sequence[str],
     rows: Texts,
@@ -270,64 +276,63 @@ def _drawn(
     colour: bool,
     groups: Sequence[list[str]] = (),
 ) -> list[str]:
-    head: list[Style] = ["" if table.compact else "head" for _ in widths]
-    above = [wrapped(name, wide) for name, wide in zip(names, widths, strict=True)]
-    tall = max(map(len, above), default=0)
-    above = [[""] * (tall - len(pieces)) + pieces for pieces in above]
-    lines = (
-        [_across(table, line, head, widths, colour) for line in zip(*above, strict=True)]
-        if table.heads
-        else []
-    )
-    if not table.compact:
-        lines = ["", *lines, " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))]
-    for number, (row, shown) in enumerate(zip(rows, table.rows, strict=True)):
-        if groups and (not number or groups[number] != groups[number - 1]):
-            lines += [f" {_painted(piece, 'head', colour)}" for piece in groups[number]]
-        styles: list[Style] = [style_of(cell) for cell in shown]
+    lines = _heading_lines(table, names, widths, colour)
+    before: list[str] = []
+    for row, own, group in zip_longest(rows, table.rows, groups, fillvalue=[]):
+        if group != before:
+            lines += [f" {_paint(piece, 'head', colour)}" for piece in group]
+        before = group
         folded = [wrapped(text, wide) for text, wide in zip(row, widths, strict=True)]
-        for at in range(max(map(len, folded))):
-            line = [pieces[at] if at < len(pieces) else "" for pieces in folded]
-            lines.append(_across(table, line, styles, widths, colour))
+        lines += _folded_lines(table, folded, [*map(style_of, own)], widths, colour)
     return lines if table.compact else [*lines, ""]
 
 
-def _across(
-    table: Table, texts: Sequence[str], styles: Sequence[Style], widths: Sequence[int], colour: bool
-) -> str:
-    line = _edge(table)
-    for at, (text, style, wide) in enumerate(zip(texts, styles, widths, strict=True)):
-        space = " " * (wide - cells(text))
-        painted = _painted(text, style, colour)
-        line += (_GAP if at else "") + (
-            painted + space if table.columns[at].text else space + painted
-        )
-    return line.rstrip()
+def _heading_lines(
+    table: Table, names: Sequence[str], widths: Sequence[int], colour: bool
+) -> list[str]:
+    style: Style = "" if table.compact else "head"
+    above = [wrapped(name, wide) for name, wide in zip(names, widths, strict=True)]
+    tall = max(map(len, above), default=0)
+    above = [[""] * (tall - len(pieces)) + pieces for pieces in above]
+    styles: list[Style] = [style] * len(above)
+    lines = _folded_lines(table, above, styles, widths, colour) if table.heads else []
+    rule = " " + "─" * (sum(widths) + len(_GAP) * (len(widths) - 1))
+    return lines if table.compact else ["", *lines, rule]
+
+
+def _folded_lines(
+    table: Table, folded: Texts, styles: Sequence[Style], widths: Sequence[int], colour: bool
+) -> list[str]:
+    """Return the lines of a row whose cells have several."""
+    lines: list[str] = []
+    for texts in zip_longest(*folded, fillvalue=""):
+        parts: list[str] = []
+        for column, text, style, wide in zip(table.columns, texts, styles, widths, strict=True):
+            space = " " * (wide - cells(text))
+            painted = _paint(text, style, colour)
+            parts.append(painted + space if column.text else space + painted)
+        lines.append(f"{_edge(table)}{_GAP.join(parts)}".rstrip())
+    return lines
 
 
 def _stacked(table: Table, width: int, colour: bool) -> list[str]:
-    """Rows below one another, each as a small table of headings and values, or where even that is too wide, each value
-    below its heading."""
+    """Rows below one another, each as a small table of headings and values, or where even that is
+    too wide, each value below its heading."""
     lines = [*_title(table, width, colour)]
     names = [clean(column.name) for column in table.columns]
-    small = Table(
-        [Column("", text=True), Column("", text=True)], [], compact=True, heads=False, depth=1
-    )
+    small = facts_table(["<name", "<value"], [], depth=1)
     room = width - len(_edge(small)) - len(_GAP)
     left = min(max(map(cells, names), default=1), room // 2)
     for row in table.rows:
-        pairs = [
-            (name, cell)
-            for name, cell in zip(names, row, strict=True)
-            if one_line(text_of(cell)).strip()
-        ]
+        pairs = [*zip(names, row, strict=True)]
         texts = [[name, one_line(text_of(cell)).strip()] for name, cell in pairs]
+        filled = [bool(text) for _, text in texts]
+        texts = [*compress(texts, filled)]
         lines.append("")
         if room < _LONGEST_PART:
             below = [Line(text, depth=at) for pair in texts for at, text in enumerate(pair)]
             lines += [piece for line in below for piece in _line(line, width, colour)]
-        else:
-            lines += _drawn(
-                small._replace(rows=pairs), ["", ""], texts, [left, room - left], colour
-            )
+            continue
+        own = small._replace(rows=[*compress(pairs, filled)])
+        lines += _draw(own, ["", ""], texts, [left, room - left], colour)
     return [*lines, ""]

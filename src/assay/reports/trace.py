@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from assay.analysis.look.trace import Match, Sample, Trace
-from assay.records import find
+from assay.records import find, values_by_key
 from assay.reports.sheet import Line, Sheet, json_text
 from assay.text.messages import content_text
 
@@ -39,35 +39,29 @@ def view(trace: Trace, full: bool = False) -> Sheet:
         _add_sample(tree, sample)
     for match in trace.matches:
         _add_match(tree, match)
-    for owner, calls in _by_owner(trace.calls):
+    owners = values_by_key((str(call.get("owner")), call) for call in trace.calls)
+    for owner, calls in owners.items():
         whose = "" if owner in shared else " (scorer)"
         tree.add(1, f"calls of {owner}{whose}", f"{len(calls)}, all samples")
         for call in calls:
             _add_call(tree, call)
     if not trace.samples:
         tree.add(1, "no response yet")
-    return Sheet(parts=tree.lines)
+    return Sheet(tree.lines)
 
 
 def _add_sample(tree: _Tree, sample: Sample) -> None:
     row = sample.response
-    tree.add(
-        1,
-        f"{row.get('task') or row.get('model_name')}, sample {row.get('sample_index', 0)}",
-        _facts(row),
-    )
-    _add_messages(
-        tree, 2, row.get("messages") or [{"role": "user", "content": row.get("prompt") or ""}]
-    )
+    name = row.get("task") or row.get("model_name")
+    tree.add(1, f"{name}, sample {row.get('sample_index', 0)}", _facts(row))
+    prompt = {"role": "user", "content": row.get("prompt") or ""}
+    _add_messages(tree, 2, row.get("messages") or [prompt])
     for span in sample.spans:
         tree.add(2, f"step {span.get('name', '')}" if isinstance(span, dict) else "step", span)
     if row.get("reasoning"):
         tree.add(2, "reasoning", row["reasoning"])
-    tree.add(
-        2,
-        "response",
-        row.get("output") if row.get("output") is not None else row.get("response") or "–",
-    )
+    output = row.get("output")
+    tree.add(2, "response", row.get("response") or "–" if output is None else output)
     _add_tool_calls(tree, 2, row.get("tool_calls"))
     if row.get("error"):
         tree.add(2, f"error ({row.get('error_kind')})", row["error"])
@@ -76,7 +70,8 @@ def _add_sample(tree: _Tree, sample: Sample) -> None:
 
 
 def _add_match(tree: _Tree, match: Match) -> None:
-    """The winner in each order of the seats, and of both together: where the orders disagree it is a tie."""
+    """The winner in each order of the seats, and of both together: where the orders disagree it is
+    a tie."""
     first, second = match.players
     winners = [_winner(row, first, second) for row in match.evaluations]
     whole = winners[0] if len(set(winners)) == 1 else f"tie: {' and '.join(winners)}"
@@ -99,11 +94,8 @@ def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
     none = "no verdict" if typed is None else "scored"
     verdict = {True: "passed", False: "failed"}.get(row.get("passed"), none)  # type: ignore[arg-type]
     score = f", score {row['score']:g}" if row.get("score") is not None else ""
-    tree.add(
-        2,
-        f"label {row.get('label') or row.get('scorer')}",
-        verdict + score if outcome == "scored" else outcome,
-    )
+    shown = verdict + score if outcome == "scored" else outcome
+    tree.add(2, f"label {row.get('label') or row.get('scorer')}", shown)
     if typed is not None:
         tree.add(3, "value", typed)
     _add_why(tree, row)
@@ -140,7 +132,7 @@ def _add_messages(tree: _Tree, depth: int, messages: Iterable[dict[str, Any]]) -
 
 
 def _add_tool_calls(tree: _Tree, depth: int, calls: Any) -> None:
-    """What a turn asks tools for: OpenAI's form, or whatever else stands there as it is."""
+    """Add what a turn asks tools for: OpenAI's form, or whatever else stands there as it is."""
     for call in calls if isinstance(calls, list) else [calls] if calls else []:
         asked = call.get("function") if isinstance(call, dict) else None
         if isinstance(asked, dict):
@@ -165,10 +157,3 @@ def _content(content: Any) -> str:
     parts = content if isinstance(content, list) else []
     images = [part for part in parts if not isinstance(part, dict) or part.get("type") != "text"]
     return "\n".join([content_text(content), *map(json_text, images)]) or "–"
-
-
-def _by_owner(calls: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    owners: dict[str, list[dict[str, Any]]] = {}
-    for call in calls:
-        owners.setdefault(str(call.get("owner")), []).append(call)
-    return list(owners.items())

@@ -8,13 +8,17 @@ from assay.engine.experiment.locks.lock import Locked
 from assay.reports.sheet import (
     Cell,
     Line,
+    Part,
+    Parts,
+    Row,
     Sheet,
     Table,
     apart,
     columns_of,
     count,
+    facts_table,
     fields_of,
-    shortened,
+    shorten,
 )
 
 _MOST = 10
@@ -33,7 +37,7 @@ def view(found: Verified | Sequence[Verified]) -> Sheet:
     return Sheet(apart(groups), title="Verified")
 
 
-def _folder(found: Verified) -> Iterator[Line | Table]:
+def _folder(found: Verified) -> Parts:
     yield Line(found.folder, "head", wraps=False)
     columns = columns_of("<part", "<name", "verified", "differ", "cannot be verified")
     names = ["part", "name", "verified", "differ", "unverified"]
@@ -46,28 +50,22 @@ def _folder(found: Verified) -> Iterator[Line | Table]:
     )
     yield from _more(len(faults) - _MOST, "fault")
     for entry in found.differences[:_MOST]:
+        place = f"{entry.where}, {entry.name}, {entry.place}: {entry.field}"
         values = f"stored {_short(entry.stored)}, computed {_short(entry.computed)}"
-        yield Line(
-            f"differs: {entry.where}, {entry.name}, {entry.place}: {entry.field} {values}",
-            "bad",
-            hang=2,
-        )
+        yield Line(f"differs: {place} {values}", "bad", hang=2)
     yield from _more(len(found.differences) - _MOST, "difference")
     for checked in found.checked:
         for reason, number in checked.reasons.items():
-            yield Line(
-                f"cannot be verified: {checked.name} ({number:,}): {shortened(reason, 300)}",
-                "open",
-                hang=2,
-            )
+            rows = f"{checked.name} ({number:,})"
+            yield Line(f"cannot be verified: {rows}: {shorten(reason, 300)}", "open", hang=2)
     yield from (Line(f"note: {note}", "open", hang=2) for note in found.notes)
     yield Line("verified" if found.ok else "not as it should be", "good" if found.ok else "bad")
 
 
-def _row(checked: Tally) -> list[str | Cell]:
+def _row(checked: Tally) -> Row:
     differ = Cell(f"{checked.differ:,}", "bad" if checked.differ else "")
     unverified = Cell(f"{checked.unverified:,}", "open" if checked.unverified else "")
-    return [checked.part, shortened(checked.name, 40), f"{checked.verified:,}", differ, unverified]
+    return [checked.part, shorten(checked.name, 40), f"{checked.verified:,}", differ, unverified]
 
 
 def _more(number: int, noun: str) -> Iterator[Line]:
@@ -76,10 +74,10 @@ def _more(number: int, noun: str) -> Iterator[Line]:
 
 
 def _short(value: Any) -> str:
-    return shortened(repr(value) if not isinstance(value, str) else value, _LONGEST)
+    return shorten(repr(value) if not isinstance(value, str) else value, _LONGEST)
 
 
-def locked(found: Locked) -> Sheet:
+def lock_view(found: Locked) -> Sheet:
     """A line for each part of a lock."""
     values = found.lock
     dataset: dict[str, Any] = values["dataset"] or {}
@@ -93,20 +91,15 @@ def locked(found: Locked) -> Sheet:
         ),
         ["packages", f"{len(values['packages']):,}", f"assay {values['packages']['assay']}"],
     ]
-    parts: list[Line | Table] = [
+    parts: list[Part] = [
         Line(f"{found.file}: {found.state}", "head", wraps=False),
-        Table(columns_of("<what", "number", "<which"), rows, compact=True, heads=False, depth=1),
+        facts_table(["<what", "number", "<which"], rows, depth=1),
     ]
     if unknown:
-        names = ", ".join(unknown)
-        parts.append(
-            Line(
-                f"what servers report is unknown of {names}: the first locked run fills it in",
-                "open",
-            )
-        )
+        of = f"what servers report is unknown of {', '.join(unknown)}"
+        parts.append(Line(f"{of}: the first locked run fills it in", "open"))
     return Sheet(parts, title=f"Lock of {values['name']}")
 
 
 def _names(entries: Sequence[dict[str, Any]]) -> str:
-    return shortened(", ".join(str(entry["name"]) for entry in entries), _LONGEST)
+    return shorten(", ".join(str(entry["name"]) for entry in entries), _LONGEST)

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.analysis.judge.accuracy import Estimate, confusion, corrected, kappa, verdicts_of
+from assay.analysis.judge.accuracy import Estimate, confusion, corrected_rates, kappa, verdicts_of
 from assay.analysis.judge.bias import length_bias, position_bias, self_preference
 from assay.analysis.judge.calibrate import calibrate
-from assay.analysis.judge.judged import Answer, Judged
+from assay.analysis.judge.judged import JudgedAnswer, JudgedLabel
 from tests.analysis.judges import label, match, response, save, verdict
 
 LEVEL = 0.9
 TIMES = 100
 
 
-def judged(answers: list[Answer], *, match: bool = False) -> Judged:
-    return Judged("right", "right", answers, {"id": None}, {"j": None}, match)
+def judged(answers: list[JudgedAnswer], *, match: bool = False) -> JudgedLabel:
+    return JudgedLabel("right", "right", answers, {"id": None}, {"j": None}, match)
 
 
 def coverage(simulate: Callable[[np.random.Generator], Estimate], truth: float) -> float:
@@ -48,7 +48,7 @@ def long_winded(
 ) -> Estimate:
     """A judge whose log odds of a pass rise by `slope` with each doubling, on answers whose quality has nothing to do
     with their length; samples of an item are equally hard to judge."""
-    answers: list[Answer] = []
+    answers: list[JudgedAnswer] = []
     lengths: dict[int, int] = {}
     for item in range(n):
         for sample in range(samples):
@@ -56,7 +56,7 @@ def long_winded(
             lengths[key] = int(2 ** random.uniform(4, 11))
             odds = (1.5 if truth else -1.5) + slope * (np.log2(lengths[key]) - 7.5)
             passed = float(random.random() < 1 / (1 + np.exp(-odds)))
-            answers.append(Answer(f"q{item}", sample, "m", (), (key,), passed, truth))
+            answers.append(JudgedAnswer(f"q{item}", sample, "m", (), (key,), passed, truth))
     return length_bias(judged(answers), lengths, LEVEL)
 
 
@@ -72,7 +72,8 @@ def test_length_bias_by_an_independent_fit() -> None:
     passed = random.random(300) < np.where(truth, 0.8, 0.3)
     lengths = {n: int(2 ** logs[n]) for n in range(300)}
     answers = [
-        Answer(f"q{n}", 0, "m", (), (n,), float(passed[n]), float(truth[n])) for n in range(300)
+        JudgedAnswer(f"q{n}", 0, "m", (), (n,), float(passed[n]), float(truth[n]))
+        for n in range(300)
     ]
     found = length_bias(judged(answers), lengths, 0.95)
     columns = np.column_stack([logs, truth, np.ones(300)]).astype(float)
@@ -86,13 +87,13 @@ def test_length_bias_by_an_independent_fit() -> None:
 
 
 def test_length_bias_that_cannot_be_told() -> None:
-    right = [Answer(f"q{n}", 0, "m", (), (n,), float(n % 2), float(n % 2)) for n in range(40)]
+    right = [JudgedAnswer(f"q{n}", 0, "m", (), (n,), float(n % 2), float(n % 2)) for n in range(40)]
     assert "only 0 times" in length_bias(judged(right), {n: n + 1 for n in range(40)}, LEVEL).method
     assert "are not there" in length_bias(judged(right), {}, LEVEL).method
     assert "are not there" in length_bias(judged([]), {}, LEVEL).method
-    wrong = [Answer(f"q{n}", 0, "m", (), (n,), float(n % 2), 1.0) for n in range(40)]
+    wrong = [JudgedAnswer(f"q{n}", 0, "m", (), (n,), float(n % 2), 1.0) for n in range(40)]
     assert "equally long" in length_bias(judged(wrong), dict.fromkeys(range(40), 7), LEVEL).method
-    apart = [Answer(f"q{n}", 0, "m", (), (n,), float(n > 20), 1.0) for n in range(40)]
+    apart = [JudgedAnswer(f"q{n}", 0, "m", (), (n,), float(n > 20), 1.0) for n in range(40)]
     assert (
         "do not allow a fit"
         in length_bias(judged(apart), {n: 2**n for n in range(40)}, LEVEL).method
@@ -104,13 +105,13 @@ def test_length_bias_that_cannot_be_told() -> None:
 
 def seated(random: np.random.Generator, swayed: float, n: int = 60, pairs: int = 2) -> Estimate:
     """With the chance `swayed` the judge takes the first seat whatever stands there."""
-    answers: list[Answer] = []
+    answers: list[JudgedAnswer] = []
     for item in range(n):
         hard = random.random()
         for pair in range(pairs):
             better = float(random.random() < hard)
             seats = {seat: better if random.random() >= swayed else 1.0 - seat for seat in (0, 1)}
-            answers.append(Answer(f"q{item}", pair, "a vs b", ("a", "b"), (), seats=seats))
+            answers.append(JudgedAnswer(f"q{item}", pair, "a vs b", ("a", "b"), (), seats=seats))
     return position_bias(judged(answers, match=True), LEVEL)
 
 
@@ -122,7 +123,7 @@ def test_position_bias_is_found_and_covered(swayed: float) -> None:
 
 def test_position_bias_that_cannot_be_told() -> None:
     assert "only a judge of pairs" in position_bias(judged([]), LEVEL).method
-    one_seat = Answer("q", 0, "a vs b", ("a", "b"), (), seats={0: 1.0})
+    one_seat = JudgedAnswer("q", 0, "a vs b", ("a", "b"), (), seats={0: 1.0})
     assert (
         "no pair was judged in both seats"
         in position_bias(judged([one_seat], match=True), LEVEL).method
@@ -134,7 +135,7 @@ def test_position_bias_that_cannot_be_told() -> None:
 
 def vain(random: np.random.Generator, kindness: float, n: int = 80) -> Estimate:
     """A judge that is wrong a fifth of the time, and in addition passes its own bad answers that often."""
-    answers: list[Answer] = []
+    answers: list[JudgedAnswer] = []
     for item in range(n):
         hard = random.uniform(0.2, 0.8)
         for model in ("j", "x", "y"):
@@ -142,7 +143,7 @@ def vain(random: np.random.Generator, kindness: float, n: int = 80) -> Estimate:
             said = truth if random.random() < 0.8 else 1 - truth
             if model == "j" and not said and random.random() < kindness:
                 said = 1.0
-            answers.append(Answer(f"q{item}", 0, model, (), (), said, truth))
+            answers.append(JudgedAnswer(f"q{item}", 0, model, (), (), said, truth))
     return self_preference(judged(answers), {"j"}, LEVEL)
 
 
@@ -155,15 +156,15 @@ def test_self_preference_is_found_and_covered(kindness: float) -> None:
 def test_self_preference_in_matches() -> None:
     """From the own answer's side, whichever player it is; matches without it do not count."""
     answers = [
-        Answer("a", 0, "j vs x", ("j", "x"), (), 1.0, 0.0),
-        Answer("b", 0, "a vs j", ("a", "j"), (), 0.0, 0.0),
-        Answer("c", 0, "a vs x", ("a", "x"), (), 0.0, 1.0),
+        JudgedAnswer("a", 0, "j vs x", ("j", "x"), (), 1.0, 0.0),
+        JudgedAnswer("b", 0, "a vs j", ("a", "j"), (), 0.0, 0.0),
+        JudgedAnswer("c", 0, "a vs x", ("a", "x"), (), 0.0, 1.0),
     ]
     assert self_preference(judged(answers, match=True), {"j"}, LEVEL).value == pytest.approx(0.5)
 
 
 def test_self_preference_that_cannot_be_told() -> None:
-    own = [Answer(f"q{n}", 0, "j", (), (), 1.0, 1.0) for n in range(5)]
+    own = [JudgedAnswer(f"q{n}", 0, "j", (), (), 1.0, 1.0) for n in range(5)]
     assert "gave none of the answers" in self_preference(judged(own), set(), LEVEL).method
     assert "labelled only the judge's own" in self_preference(judged(own), {"j"}, LEVEL).method
     assert "no labelled answer" in self_preference(judged([]), {"j"}, LEVEL).method
@@ -174,16 +175,18 @@ def test_self_preference_that_cannot_be_told() -> None:
 
 def erring(
     random: np.random.Generator, rate: float, labelled: int, n: int = 300, samples: int = 1
-) -> Judged:
+) -> JudgedLabel:
     """A judge with a sensitivity of 0.9 and a specificity of 0.75; samples of an item are as likely to be good."""
-    answers: list[Answer] = []
+    answers: list[JudgedAnswer] = []
     for item in range(n):
         chance = random.beta(4 * rate, 4 * (1 - rate))
         for sample in range(samples):
             truth = float(random.random() < chance)
             said = float(random.random() < (0.9 if truth else 0.25))
             answers.append(
-                Answer(f"q{item}", sample, "m", (), (), said, truth if item < labelled else None)
+                JudgedAnswer(
+                    f"q{item}", sample, "m", (), (), said, truth if item < labelled else None
+                )
             )
     return judged(answers)
 
@@ -193,7 +196,7 @@ def test_corrected_rates_cover_the_truth(rate: float, samples: int) -> None:
     held = dict.fromkeys(("raw", "rogan_gladen", "ppi"), 0)
     for seed in range(TIMES):
         found = erring(np.random.default_rng(seed), rate, 80, samples=samples)
-        rates = corrected(found, confusion(verdicts_of(found.answers)), LEVEL)["m"]
+        rates = corrected_rates(found, confusion(verdicts_of(found.answers)), LEVEL)["m"]
         for name in held:
             held[name] += _holds(getattr(rates, name), rate)
     assert fine(held["rogan_gladen"] / TIMES)

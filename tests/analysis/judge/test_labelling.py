@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from assay.analysis.judge.label import LabelFile, agreement_in, chosen_before, record
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
-from assay.analysis.judge.labelling import BLOT, MOST_TELLING, Chosen, choose, views, waiting
+from assay.analysis.judge.labelling import BLOT, MOST_TELLING, ChosenAnswer, choose, views, waiting
 from assay.datasets._labels import read_labels
 from assay.engine.experiment.resolve import find_source
 from assay.errors import UserError
@@ -224,7 +224,7 @@ def test_a_single_answer_can_be_chosen() -> None:
 # ---- who labels what
 
 
-def items(chosen: Sequence[Chosen]) -> list[str]:
+def items(chosen: Sequence[ChosenAnswer]) -> list[str]:
     return [one.unit.address.item for one in chosen]
 
 
@@ -294,7 +294,7 @@ def test_the_seats_of_a_pair_are_drawn(tmp_path: Path) -> None:
 # ---- the file
 
 
-def one_choice() -> Chosen:
+def one_choice() -> ChosenAnswer:
     return choose(frame_of([0.0] * 5), 1, random=1.0)[0]
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, checked
+from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, valid_options
 from assay.analysis.compare.matching import match_items
-from assay.analysis.compare.paired import Side, check_label, common_labels, find_sides
+from assay.analysis.compare.paired import Side, common_labels, find_sides
 from assay.errors import UserError
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.student import holm
 
@@ -54,11 +55,11 @@ def across(
 ) -> Across:
     """The sides that `compare` would find, under these labels or all that they have in common."""
     options["flips"] = 0
-    chosen = checked(CompareOptions(**options))
+    chosen = valid_options(CompareOptions(**options))
     sides, notes = match_items(find_sides(paths, facet, values, chosen.where, lower))
     shared = common_labels(sides)
     for label in labels:
-        check_label(label, shared, "not every side has the label", "--label")
+        check_name(label, shared, "not every side has the label", "--label")
     comparing = Comparing(sides, chosen, every_pair=bool(values) or not facet)
     comparisons = _comparisons(comparing, list(labels) or shared, notes)
     if not comparisons:

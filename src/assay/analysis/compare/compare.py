@@ -20,14 +20,14 @@ import numpy as np
 from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.measured import (
     Matched,
-    Measured,
+    MeasuredSide,
     bound_metric,
     failure_counts,
-    matched,
+    match_sides,
     measured,
     shared_policy,
 )
-from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched
+from assay.analysis.compare.notes import Flip, find_flips, notes, unmatched_notes
 from assay.analysis.compare.paired import (
     Hashes,
     Side,
@@ -172,20 +172,20 @@ def compare(
     scorer or metric says so. With `reference`, a model or a file of published scores, each experiment is compared with
     those."""
     if reference:
-        from assay.analysis.compare.reference import referenced  # it needs the options
-
         if facet or lower or all_labels:
             raise UserError(
                 "a reference is compared row by row",
                 fix="choose rows with --where, --metric and --label",
             )
+        from assay.analysis.compare.reference import referenced  # needs the options
+
         return referenced(paths, reference, label=label, **options)
     if all_labels:
         from assay.analysis.compare.across import across  # it is made of comparisons
 
         only = [label] if label else []
         return across(paths, facet=facet, values=values, labels=only, lower=lower, **options)
-    chosen = checked(CompareOptions(label=label, **options))
+    chosen = valid_options(CompareOptions(label=label, **options))
     sides, by_text = match_items(find_sides(paths, facet, values, chosen.where, lower))
     sides, label, by_label = match_labels(sides, label)
     comparison = Comparing(sides, chosen, every_pair=bool(values or not facet)).under(label)
@@ -193,7 +193,7 @@ def compare(
     return comparison
 
 
-def checked(chosen: CompareOptions) -> CompareOptions:
+def valid_options(chosen: CompareOptions) -> CompareOptions:
     """The options, if they make sense."""
     checked_level(chosen.level)
     if chosen.margin is not None and chosen.margin <= 0:
@@ -263,13 +263,13 @@ class Comparing:
                 *[alone] * self._starred,
                 *(notes(self.sides, scorer, values) if self._noting else ()),
                 *left_out,
-                *unmatched(pairs),
+                *unmatched_notes(pairs),
             ],
         )
 
-    def _measures(self, label: str, scorer: str) -> tuple[list[Measured], list[str]]:
+    def _measures(self, label: str, scorer: str) -> tuple[list[MeasuredSide], list[str]]:
         """Return at least two sides with a value, and a note about each that has none."""
-        values: list[Measured] = []
+        values: list[MeasuredSide] = []
         errors: list[UserError] = []
         for side in self.sides:
             try:
@@ -281,36 +281,32 @@ class Comparing:
         return values, [f"left out: {error.what}; {error.fix}" for error in errors]
 
 
-def _with_value(measure: Measured) -> Measured:
+def _with_value(measure: MeasuredSide) -> MeasuredSide:
     row = measure.row
     side = measure.side
     name = measure.bound.name
     if row["value"] is None:
-        failed = ", ".join(
-            f"{row[f'{outcome}_count']} {outcome}" for outcome in ("errored", "unparsed", "refused")
-        )
-        fix = f"its rows: {row['scored_count']} scored, {failed}"
+        outcomes = "scored", "errored", "unparsed", "refused"
+        counts = ", ".join(f"{row[f'{outcome}_count']} {outcome}" for outcome in outcomes)
         raise UserError(
             f"{name} of {side.name!r} cannot be computed: {measure.no_value or 'there is no value'}",
             where=str(side.source.path),
-            fix=fix,
+            fix=f"its rows: {counts}",
         )
     if measure.values is None:
-        fix = "use mean, pass_rate or pass@k"
         raise UserError(
-            f"{name!r} is not a mean over items, so pairs of items tell nothing about it", fix=fix
+            f"{name!r} is not a mean over items, so pairs of items tell nothing about it",
+            fix="use mean, pass_rate or pass@k",
         )
     return measure
 
 
 def _pairs(
-    both: Sequence[tuple[Measured, Measured]], options: CompareOptions
+    both: Sequence[tuple[MeasuredSide, MeasuredSide]], options: CompareOptions
 ) -> tuple[list[Pair], float]:
     """Return each pair with its verdict, and the alpha of the interval that says the same."""
-    matches = [matched(later, earlier) for earlier, later in both]
-    count = options.flips
-    if count is None:
-        count = 5 * (len(both) == 1)
+    matches = [match_sides(later, earlier) for earlier, later in both]
+    count = 5 * (len(both) == 1) if options.flips is None else options.flips
     pairs: list[Pair] = []
     for (earlier, later), match in zip(both, matches, strict=True):
         pair = _pair(match, options, len(both))
@@ -373,12 +369,10 @@ def _judge(pairs: Sequence[Pair], matches: Sequence[Matched], options: CompareOp
         if pair.partial and not options.partial:
             pair.verdict = "incomplete"
             continue
-        beside = partial(_significance_beside, match.differences)
+        differs = partial(_significance_beside, match.differences), left
+        alike = partial(equivalent, margin=margin), alike_left
         for word in words(pair, alpha, lower=match.candidate.lower_is_better):
-            if word == "equivalent":
-                pair.reason = _undone(match, partial(equivalent, margin=margin), alike_left)
-            else:
-                pair.reason = _undone(match, beside, left)
+            pair.reason = _undone(match, *(alike if word == "equivalent" else differs))
             if not pair.reason:
                 pair.verdict = word
                 break
@@ -411,7 +405,7 @@ def _items_needed(
 
 
 def _standings(
-    values: Sequence[Measured], pairs: Sequence[Pair], alpha: float
+    values: Sequence[MeasuredSide], pairs: Sequence[Pair], alpha: float
 ) -> list[SideStanding]:
     """Return the sides over the items that they share, best first."""
     sign = -1 if values[0].lower_is_better else 1
@@ -432,7 +426,7 @@ def _standings(
     return sorted(standings, key=lambda standing: (-sign * standing.value, standing.name))
 
 
-def _standing(whole: Measured, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
+def _standing(whole: MeasuredSide, shared: Hashes, ranks: tuple[int, int]) -> SideStanding:
     measure = whole.among(shared)
     row = measure.row
     return SideStanding(

@@ -5,12 +5,13 @@ the strict one, which errs as rarely as it says on each side. With `point` the p
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.analysis.compare.gate_calibration import (
     BoundEvidence,
@@ -20,10 +21,10 @@ from assay.analysis.compare.gate_calibration import (
     calibration_checks,
 )
 from assay.analysis.compare.measured import (
-    Measured,
+    MeasuredSide,
     bound_metric,
     failure_counts,
-    matched,
+    match_sides,
     measured,
 )
 from assay.analysis.compare.paired import (
@@ -41,7 +42,7 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.records import MetricRow
-from assay.registry import nearest
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.paired import Differences, strict_interval
 from assay.store.table.facets import text_of
@@ -82,14 +83,17 @@ def gate(
     cluster_by: str = "",
     **bounds: Any,
 ) -> Gated:
-    """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a config), or those of
-    the config: the one named, or the folder's own. `baseline` is for gates that name none. Unfinished or
-    damaged evidence is `incomplete`, unless `partial` wants to judge what there is; weak evidence is inconclusive,
-    unless `allow_weak` lets it decide. `cluster_by` is what items share that belong together, by default that of the
-    config or of the experiment's own metrics."""
+    """Check an experiment. Gates are those given, or one made of `bounds` (the keys of a gate in a
+    config), or those of the config: the one named, or the folder's own. `baseline` is for gates
+    that name none. Unfinished or damaged evidence is `incomplete`, unless `partial` wants to judge
+    what there is; weak evidence is inconclusive, unless `allow_weak` lets it decide. `cluster_by`
+    is what items share that belong together, by default that of the config or of the experiment's
+    own metrics."""
     loaded = _config(path, config)
-    chosen = list(gates) or ([_of_bounds(bounds)] if bounds else loaded.gates if loaded else [])
-    chosen = _completed(chosen, str(baseline), max_error_rate)
+    own = loaded.gates if loaded else ()
+    if bounds:
+        own = [_of_bounds(bounds)]
+    chosen = _with_defaults(gates or own, str(baseline), max_error_rate)
     used = checked_level(level or (loaded.ci_level if loaded else 0.95))
     manner = Manner(
         level=used,
@@ -124,14 +128,14 @@ def _checks(
             side = read_side(find_source(path, "evaluation"), gate.facets)
             bound = _metric(gate, loaded)
             shared = manner.cluster_by or bound.cluster_by or shared_cluster_by([side.source])
-            bound = msgspec.structs.replace(bound, cluster_by=shared)
+            bound = replace(bound, cluster_by=shared)
             gates.append(_Gate(side, gate, bound, manner))
     return checks + _holm(gates, manner)
 
 
 def _holm(gates: Sequence["_Gate"], manner: Manner) -> list[Check]:
-    """Return the checks, of which only those fail that do so after correction for their number (Holm 1979): with m
-    checks of which r fail, the others must fail at 1 - alpha / (m - r)."""
+    """Return the checks, of which only those fail that do so after correction for their number
+    (Holm 1979): with m checks of which r fail, the others must fail at 1 - alpha / (m - r)."""
 
     def checks_at(level: float) -> list[Check]:
         return [check for gate in gates for check in gate.checks(level)]
@@ -163,7 +167,7 @@ def _reasons(path: str | Path) -> list[str]:
 _WORST_FIRST: Sequence[Outcome] = ("failed", "incomplete", "inconclusive", "passed")
 
 
-def _completed(
+def _with_defaults(
     gates: Sequence[GateConfig], baseline: str, max_error_rate: float | None
 ) -> list[GateConfig]:
     """The gates with what is given for all of them."""
@@ -174,15 +178,14 @@ def _completed(
         of_drop = baseline if gate.max_drop is not None else ""
         rate = gate.max_error_rate if max_error_rate is None else max_error_rate
         changes = {"baseline": gate.baseline or of_drop, "max_error_rate": rate}
-        completed.append(msgspec.structs.replace(gate, **changes))
+        completed.append(replace(gate, **changes))
     return completed
 
 
 def _of_bounds(bounds: Mapping[str, Any]) -> GateConfig:
     keys = GateConfig.__struct_fields__
     for name in bounds:
-        if name not in keys:
-            raise UserError(f"a gate has no {name!r}", fix=nearest(name, keys))
+        check_name(name, keys, "a gate has no")
     try:
         return msgspec.convert(bounds, GateConfig)
     except msgspec.ValidationError as error:
@@ -208,7 +211,7 @@ class _Gate:
         self.side = side
         self.gate = gate
         self.manner = manner
-        self.bound = msgspec.structs.replace(bound, facets=[], interval="strict")
+        self.bound = replace(bound, facets=[], interval="strict")
         self.partial = side.partial
         if gate.max_drop is not None and not gate.baseline:
             raise UserError(
@@ -216,39 +219,37 @@ class _Gate:
                 fix="add `baseline:` to the gate, or --baseline PATH",
             )
 
-    def checks(self, level: float) -> list[Check]:
-        """Return the checks with intervals of this level."""
-        self.bound = msgspec.structs.replace(self.bound, level=level)
-        bounds: list[tuple[Kind, float | None]] = [("min", self.gate.min), ("max", self.gate.max)]
-        checks = [
-            self._check(kind, bound, self._bounded(1 if kind == "min" else -1, bound))
-            for kind, bound in bounds
-            if bound is not None
-        ]
-        drop = self.gate.max_drop
-        if drop is not None:
-            checks.append(self._check("max_drop", drop, self._dropped(drop)))
-        return checks
+    def checks(self, level: float) -> Iterator[Check]:
+        """Yield the checks with intervals of this level."""
+        self.bound = replace(self.bound, level=level)
+        gate = self.gate
+        if gate.min is not None:
+            yield self._check("min", gate.min, self._bound_evidence(1, gate.min))
+        if gate.max is not None:
+            yield self._check("max", gate.max, self._bound_evidence(-1, gate.max))
+        if gate.max_drop is not None:
+            yield self._check("max_drop", gate.max_drop, self._drop_evidence(gate.max_drop))
 
     def _label(self, *sides: Side) -> tuple[str, str]:
-        """Where all calls failed no label is known, and the gate is inconclusive about the one that was wanted."""
+        """Return the label and its scorer. Where all calls failed no label is known, and the gate
+        is inconclusive about the one that was wanted."""
         if any(side.labels() for side in sides):
             return shared_label(sides, self.gate.label, self.bound)
         named = self.side.labels(verdicts=False)
         label = self.gate.label or min(named)
         return label, named.get(label, next(iter(named.values())))
 
-    def _bounded(self, sign: int, threshold: float) -> BoundEvidence:
+    def _bound_evidence(self, sign: int, threshold: float) -> BoundEvidence:
         label, scorer = self._label(self.side)
         own = measured(self.bound, self.side, label, scorer)
         row = own.row
 
         def missing(outcome: Outcome) -> str:
-            """Tell what the missing rows could do: if all were wrong, and if all were right, when the interval moves as
-            far as its value does."""
+            """Tell what the missing rows could do: if all were wrong, and if all were right, when
+            the interval moves as far as its value does."""
             if row["used_sample_count"] == row["total_sample_count"]:
                 return ""
-            bound = msgspec.structs.replace(self.bound, policy=_ALL_WRONG)
+            bound = replace(self.bound, policy=_ALL_WRONG)
             wrong = measured(bound, self.side, label, scorer).row
             count = wrong["used_sample_count"] - row["used_sample_count"]
             right = row["value_if_missing_right"]
@@ -260,10 +261,10 @@ class _Gate:
 
         found = _of_row(row, sign, threshold)
         found.missing = missing
-        found.why = self._undecided(own) or self.manner.weakness(row["ci_method"])
+        found.why = self._open_reason(own) or self.manner.weakness(row["ci_method"])
         return found
 
-    def _undecided(self, own: Measured) -> str:
+    def _open_reason(self, own: MeasuredSide) -> str:
         """Why no bound can be checked on this row, if that is so."""
         row = own.row
         if row["value"] is None:
@@ -277,38 +278,40 @@ class _Gate:
     def _baseline(self) -> Side:
         return read_side(find_source(self.gate.baseline, "evaluation"), self.gate.facets)
 
-    def _dropped(self, allowed: float) -> BoundEvidence:
+    def _drop_evidence(self, allowed: float) -> BoundEvidence:
         other = self._baseline
         if other.partial:
-            self.partial = "; ".join(
-                filter(None, [self.side.partial, f"baseline: {other.partial}"])
-            )
+            texts = self.side.partial, f"baseline: {other.partial}"
+            self.partial = "; ".join(filter(None, texts))
         label, scorer = self._label(self.side, other)
         candidate, baseline = (
             measured(self.bound, side, label, scorer) for side in (self.side, other)
         )
-        errors = self._errors(self.side, candidate.row) or self._errors(other, baseline.row)
         base = BoundEvidence(
             row=candidate.row,
             sign=-1 if candidate.lower_is_better else 1,  # then a rise is what a drop is elsewhere
             offset=allowed,
+            why=self._errors(self.side, candidate.row) or self._errors(other, baseline.row),
         )
-        if candidate.values is None or baseline.values is None:
-            lacking = candidate if candidate.values is None else baseline
-            no_mean = f"{self.bound.name} is not a mean over items"
-            base.why = errors or lacking.no_value or no_mean
-            return base
-        match = matched(candidate, baseline)
+        no_mean = f"{self.bound.name} is not a mean over items"
+        for lacking in (candidate, baseline):
+            if lacking.values is None:
+                base.why = base.why or lacking.no_value or no_mean
+                return base
+        return self._paired_evidence(base, candidate, baseline)
+
+    def _paired_evidence(
+        self, base: BoundEvidence, candidate: MeasuredSide, baseline: MeasuredSide
+    ) -> BoundEvidence:
+        match = match_sides(candidate, baseline)
 
         def evidence(differences: Differences) -> BoundEvidence:
             ends = strict_interval(differences, self.bound.level)
-            return msgspec.structs.replace(
-                base, value=differences.mean, ends=ends, items=differences.n
-            )
+            return replace(base, value=differences.mean, ends=ends, items=differences.n)
 
         found = evidence(match.differences)
         found.method = match.differences.weakness
-        found.why = errors or self.manner.weakness(found.method)
+        found.why = base.why or self.manner.weakness(found.method)
         found.missing = lambda outcome: match.missing_text(
             lambda others: evidence(others).decision()[0] == outcome
         )
@@ -332,7 +335,8 @@ class _Gate:
         return (outcome, f"{partial}; {why}") if self.manner.partial else ("incomplete", partial)
 
     def _check(self, kind: Kind, threshold: float, evidence: BoundEvidence) -> Check:
-        facets = "".join(f", {name} = {text_of(value)}" for name, value in self.gate.facets.items())
+        own = self.gate.facets
+        facets = "".join(f", {name} = {text_of(value)}" for name, value in own.items())
         outcome, why = self._outcome(evidence)
         row, (low, high) = evidence.row, evidence.ends
         used = low if (outcome == "failed") == (evidence.sign < 0) else high
@@ -351,7 +355,7 @@ class _Gate:
             samples=row["total_sample_count"],
             counts=failure_counts(row),
             label=row["label"],
-            facets=dict(self.gate.facets),
+            facets=dict(own),
             baseline=self.gate.baseline if kind == "max_drop" else "",
             lower_is_better=kind == "max_drop" and evidence.sign < 0,
             partial=self.partial,
@@ -372,8 +376,8 @@ def _of_row(row: MetricRow, sign: int, threshold: float) -> BoundEvidence:
 
 
 def _metric(gate: GateConfig, config: Config | None) -> BoundMetric:
-    """The config's metric of this name, of several the one of the gate's label, over all rows that the gate chooses; or
-    the plug-in of this name."""
+    """The config's metric of this name, of several the one of the gate's label, over all rows that
+    the gate chooses; or the plug-in of this name."""
     named = [
         bound for bound in (bind_metrics(config) if config else ()) if bound.name == gate.metric
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from assay.analysis.judge.calibrate import Calibration
 from assay.analysis.judge.judged import judge_ids
@@ -124,32 +125,32 @@ _DAY = 86_400.0
 
 
 def calibration_checks(path: str | Path, wanted: CalibrationConfig, manner: Manner) -> list[Check]:
-    """Whether it is fresh, and, if it is, a check for each bound."""
+    """Return whether it is fresh, and, if it is, a check for each bound."""
     place = wanted.path or str(path)
-    calibration = _stored(place, wanted.label)
-    age = None if calibration is None else (time.time() - calibration.created) / _DAY
+    calibration = _stored_calibration(place, wanted.label)
     run = f"run `assay judge calibrate {place} --label {wanted.label}`"
-    problem = f"there is no calibration of it in {place!r}; {run}" if calibration is None else ""
-    if calibration is not None:
-        problem = _stale(path, calibration, age or 0.0, wanted, run)
-    about: dict[str, Any] = {"label": wanted.label}
-    if calibration is not None:
-        about |= {"items": calibration.items, "samples": calibration.labels}
     fresh = Check(
         name=f"calibration {wanted.label}",
         bound="fresh",
         threshold=wanted.max_age_days or 0.0,
-        outcome="failed" if problem else "passed",
-        why=problem or "it is of the judge that gave the rows",
-        value=age,
-        **about,
+        outcome="failed",
+        why=f"there is no calibration of it in {place!r}; {run}",
+        value=None,
+        label=wanted.label,
     )
-    if calibration is None or problem:
+    if calibration is None:
         return [fresh]
-    return [fresh, *_bounds(calibration, wanted, manner, about)]
+    age = fresh.value = (time.time() - calibration.created) / _DAY
+    fresh.items, fresh.samples = calibration.items, calibration.labels
+    ids = judge_ids(find_source(path, "evaluation"), wanted.label)
+    if problem := _stale(ids, calibration, age, wanted):
+        fresh.why = f"{problem}; {run if ids else 'score the answers with a judge'}"
+        return [fresh]
+    fresh.outcome, fresh.why = "passed", "it is of the judge that gave the rows"
+    return [fresh, *_bounds(calibration, wanted, manner, fresh)]
 
 
-def _stored(place: str, label: str) -> Calibration | None:
+def _stored_calibration(place: str, label: str) -> Calibration | None:
     kept = Judges([find_source(place, "evaluation").manifest("evaluation")]).calibration(label)
     try:
         return None if kept is None else msgspec.convert(kept, Calibration)
@@ -157,22 +158,21 @@ def _stored(place: str, label: str) -> Calibration | None:
         return None
 
 
-def _stale(
-    path: str | Path, calibration: Calibration, age: float, wanted: CalibrationConfig, run: str
-) -> str:
-    """Why the calibration says nothing about these rows, or not any more."""
-    ids = judge_ids(find_source(path, "evaluation"), wanted.label)
+def _stale(ids: set[str], calibration: Calibration, age: float, wanted: CalibrationConfig) -> str:
+    """Return why the calibration says nothing about the rows of these judges, or not any more."""
     if not ids:
-        return f"no row with the label {wanted.label!r} names its judge; score the answers with a judge"
+        return f"no row with the label {wanted.label!r} names its judge"
     if ids != {calibration.judge}:
-        return f"it is of the judge {calibration.judge}, and the rows are by {', '.join(sorted(ids))}; {run}"
+        return (
+            f"it is of the judge {calibration.judge}, and the rows are by {', '.join(sorted(ids))}"
+        )
     if wanted.max_age_days is not None and age > wanted.max_age_days:
-        return f"it is {age:.0f} days old, more than {wanted.max_age_days:g}; {run}"
+        return f"it is {age:.0f} days old, more than {wanted.max_age_days:g}"
     return ""
 
 
 def _bounds(
-    calibration: Calibration, wanted: CalibrationConfig, manner: Manner, about: dict[str, Any]
+    calibration: Calibration, wanted: CalibrationConfig, manner: Manner, fresh: Check
 ) -> Iterator[Check]:
     estimates = {
         "kappa": calibration.agreement.kappa,
@@ -193,7 +193,8 @@ def _bounds(
         if estimate.value is None or (None in evidence.ends and not manner.point):
             evidence.why = evidence.why or estimate.method.removeprefix("none: ")
         outcome, why = evidence.outcome(point=manner.point)
-        yield Check(
+        yield replace(
+            fresh,
             name=f"{name} of judge {wanted.label}",
             bound="min",
             threshold=threshold,
@@ -202,5 +203,4 @@ def _bounds(
             value=estimate.value,
             low=estimate.low,
             high=estimate.high,
-            **about,
         )

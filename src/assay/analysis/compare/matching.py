@@ -3,18 +3,20 @@ where ids do not tell, labels as the caller pairs them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from assay.analysis.compare.paired import Hashes, Side, check_label, sources_of
+from assay.analysis.compare.paired import Hashes, Side, sources_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.records import Item
+from assay.registry import check_name
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
+from assay.store.table.facets import text_of
 from assay.text.template import question, variables
 
 _FIELDS = ("question", "input", "prompt", "problem", "query")
@@ -22,8 +24,9 @@ _ENOUGH = 0.5  # share of the items of one id that must ask the same, so that id
 
 
 def match_items(sides: Sequence[Side]) -> tuple[list[Side], list[str]]:
-    """The sides with items that have the same id if they are the same, and what was done for that. Ids of experiments
-    that Assay ran are trusted; those that other tools gave, and different ones, are compared with the questions."""
+    """The sides with items that have the same id if they are the same, and what was done for that.
+    Ids of experiments that Assay ran are trusted; those that other tools gave, and different ones,
+    are compared with the questions."""
     of_source = {id(side.source): side for side in sides}
     sources = sources_of(sides)
     pairs = [*combinations(of_source.values(), 2)]
@@ -56,37 +59,28 @@ def read_items(log: Log) -> Iterator[tuple[int, Item]]:
 def _texts(source: Source) -> dict[int, int]:
     """By the hash of an item's id: that of its question."""
     items = (item for log in source.logs("dataset") for _, item in read_items(log))
-    return {id_hash(item.id): id_hash(" ".join(_asked(item).split())) for item in items}
+    return {id_hash(item.id): id_hash(" ".join(_question_of(item).split())) for item in items}
 
 
-def _asked(item: Item) -> str:
-    data = (
-        cast("Mapping[str, Any]", item.data)
-        if isinstance(item.data, dict)
-        else {"input": item.data}
-    )
+def _question_of(item: Item) -> str:
+    data: dict[str, Any] = item.data if isinstance(item.data, dict) else {"input": item.data}
     value = next((data[field] for field in _FIELDS if data.get(field)), None)
-    if isinstance(value, list):  # a chat: what the user said last
-        said = [
-            each["content"]
-            for each in cast("list[Any]", value)
-            if isinstance(each, dict) and "content" in each
-        ]
-        value = said[-1] if said else value
-    if value is None:
-        return question(variables(item))
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    chat: list[Any] = value if isinstance(value, list) else []
+    for each in chat:  # what the user said last
+        if isinstance(each, dict) and "content" in each:
+            value = each["content"]
+    return question(variables(item)) if value is None else text_of(value)
 
 
 def _agree(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
-    """Whether items of one id mostly ask the same."""
+    """Return whether items of one id mostly ask the same."""
     shared = first.keys() & second.keys()
     return bool(shared) and sum(first[id] == second[id] for id in shared) >= _ENOUGH * len(shared)
 
 
 def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
-    """The side with the hashes of questions for those of ids; of a question that comes several times, nothing can tell
-    which is meant, and these keep ids of their own."""
+    """The side with the hashes of questions for those of ids; of a question that comes several
+    times, nothing can tell which is meant, and these keep ids of their own."""
     columns = side.columns
     new = np.array([texts.get(id, id) for id in columns.ids.tolist()], dtype=np.uint64)
     values, counts = np.unique(new, return_counts=True)
@@ -101,33 +95,33 @@ def _by_text(side: Side, texts: Mapping[int, int]) -> Side:
 
 def _with_columns(side: Side, **changes: Any) -> Side:
     whole = side.whole
-    columns = msgspec.structs.replace(whole.columns, **changes)
-    changed = msgspec.structs.replace(
-        whole, columns=columns, as_read=whole.as_read or whole.columns, facts={}
-    )
-    return msgspec.structs.replace(side, whole=changed)
+    columns = replace(whole.columns, **changes)
+    changed = replace(whole, columns=columns, as_read=whole.as_read or whole.columns, facts={})
+    return replace(side, whole=changed)
 
 
 def match_labels(sides: Sequence[Side], wanted: str) -> tuple[list[Side], str, list[str]]:
-    """The sides, the label to look at, and what was done: `first=second` pairs labels that tools call differently, one
-    for each side."""
+    """The sides, the label to look at, and what was done: `first=second` pairs labels that tools
+    call differently, one for each side."""
     labels = [sorted(side.labels()) for side in sides]
     if "=" not in wanted or all(wanted in each for each in labels):
         return list(sides), wanted, []
     names = wanted.split("=")
     if len(names) != len(sides):
-        fix = f"there are {len(sides)} sides: name a label for each, in their order"
-        raise UserError(f"{wanted!r} pairs {len(names)} labels", where="--label", fix=fix)
-    renamed = [
-        _relabelled(side, name, "=".join(names)) for side, name in zip(sides, names, strict=True)
-    ]
-    told = ", ".join(f"{name} of {side.name}" for side, name in zip(sides, names, strict=True))
-    return renamed, "=".join(names), [f"the labels differ, and so may what they mean: {told}"]
+        raise UserError(
+            f"{wanted!r} pairs {len(names)} labels",
+            where="--label",
+            fix=f"there are {len(sides)} sides: name a label for each, in their order",
+        )
+    own = [*zip(sides, names, strict=True)]
+    renamed = [_with_label(side, name, wanted) for side, name in own]
+    told = ", ".join(f"{name} of {side.name}" for side, name in own)
+    return renamed, wanted, [f"the labels differ, and so may what they mean: {told}"]
 
 
-def _relabelled(side: Side, old: str, new: str) -> Side:
+def _with_label(side: Side, old: str, new: str) -> Side:
     if old not in side.labels(verdicts=False):
-        check_label(old, side.labels(), f"{side.name!r} has no label", "--label")
+        check_name(old, side.labels(), f"{side.name!r} has no label", "--label")
     combinations = [
         row._replace(label=new) if row.label == old else row for row in side.columns.combinations
     ]

@@ -35,7 +35,7 @@ class SideBounds(NamedTuple):
     missing: Ints
 
 
-class Measured(msgspec.Struct, kw_only=True):
+class MeasuredSide(msgspec.Struct, kw_only=True):
     """A metric of a side under a label: its row, and for a mean over items the `values` whose mean it is. `items` are
     hashes of ids, sorted; `own` is what each item has by itself: where items have unequal numbers of samples, `values`
     also carry their weight. `present` are the items of all rows, failed ones too."""
@@ -62,11 +62,11 @@ class Measured(msgspec.Struct, kw_only=True):
         name = self.bound.cluster_by
         return self.side.cluster_of(items, name) if name else None
 
-    def without(self, other: "Measured") -> int:
+    def without(self, other: "MeasuredSide") -> int:
         """Return how many items have a value, and no row there."""
         return len(np.setdiff1d(self.items, other.present, assume_unique=True))
 
-    def among(self, items: Hashes) -> "Measured":
+    def among(self, items: Hashes) -> "MeasuredSide":
         """Measured again if there are other items: values that carry a weight depend on each other; none means all."""
         whole = len(items) in (0, len(self.present)) or np.array_equal(items, self.items)
         return self if whole else measured(self.bound, self.side, self.label, self.scorer, items)
@@ -74,7 +74,7 @@ class Measured(msgspec.Struct, kw_only=True):
 
 def measured(
     bound: BoundMetric, side: Side, label: str, scorer: str = "", only: Hashes | None = None
-) -> Measured:
+) -> MeasuredSide:
     """`only` these items, or all."""
     calls: list[tuple[Group, Any]] = []
 
@@ -92,7 +92,7 @@ def measured(
             f"{bound.name} has several values for {label!r}",
             fix="name one of them in its parameters",
         )
-    result = Measured(
+    result = MeasuredSide(
         bound=bound,
         side=side,
         label=label,
@@ -108,7 +108,7 @@ def measured(
     return result
 
 
-def _by_item(result: Measured, group: Group, found: Values) -> None:
+def _by_item(result: MeasuredSide, group: Group, found: Values) -> None:
     """Set what each item has, from the call that made the value."""
     if found.per_item is None:
         return
@@ -124,7 +124,7 @@ def _by_item(result: Measured, group: Group, found: Values) -> None:
         result.own = own if counts.min() < counts.max() else values
 
 
-def _side_bounds(result: Measured, *calls: tuple[Group, Any]) -> SideBounds | None:
+def _side_bounds(result: MeasuredSide, *calls: tuple[Group, Any]) -> SideBounds | None:
     """Return what the calls that took all missing rows for wrong and for right gave after the first."""
     (group, _), (whole, wrong), (_, right) = calls
     if wrong.per_item is None or right.per_item is None:
@@ -171,8 +171,8 @@ class Matched(msgspec.Struct, kw_only=True):
     `like` makes other differences on the same scale; `missing` is None where no row is."""
 
     items: Hashes
-    candidate: Measured
-    baseline: Measured
+    candidate: MeasuredSide
+    baseline: MeasuredSide
     differences: Differences
     changes: FloatArray
     like: Callable[..., Differences]
@@ -208,7 +208,7 @@ class Matched(msgspec.Struct, kw_only=True):
         return f"{total:,} missing row{'s' if total > 1 else ''} could reverse it{would}"
 
 
-def matched(candidate: Measured, baseline: Measured) -> Matched:
+def match_sides(candidate: MeasuredSide, baseline: MeasuredSide) -> Matched:
     common = np.intersect1d(candidate.items, baseline.items, assume_unique=True)
     if not len(common):
         raise UserError(

@@ -2,14 +2,14 @@
 value changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, starmap
 from operator import methodcaller
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.measured import Matched, Measured
+from assay.analysis.compare.measured import Matched, MeasuredSide
 from assay.analysis.compare.paired import (
     Hashes,
     Side,
@@ -33,8 +33,9 @@ class _Served(msgspec.Struct):
     served_fingerprint: str | None = None
 
 
-def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> list[str]:
-    """Return a line for each thing that differs and should not, and on items that belong together."""
+def notes(sides: Sequence[Side], scorer: str, values: Sequence[MeasuredSide]) -> list[str]:
+    """Return a line for each thing that differs and should not, and on items that belong
+    together."""
     sources = sources_of(sides)
     first = values[0]
     clusters = cluster_lines([measure.row for measure in values])
@@ -43,7 +44,7 @@ def notes(sides: Sequence[Side], scorer: str, values: Sequence[Measured]) -> lis
         each = np.arange(len(columns.ids), dtype=np.int32)  # a row for each item is enough
         columns = msgspec.structs.replace(columns, item=each)
         clusters = cluster_hint(first.side.whole.sources, columns, first.items, first.own)
-    return [*_datasets(sources), *_scorers(sources, scorer), *_served(sources), *clusters]
+    return [*_datasets(sources), *_scorers(sources, scorer), *_served_notes(sources), *clusters]
 
 
 def _datasets(sources: Sequence[Source]) -> Iterable[str]:
@@ -69,8 +70,9 @@ def _scorers(sources: Sequence[Source], scorer: str) -> Iterable[str]:
         yield f"the scorer {scorer!r} differs in code or parameters between {', '.join(named)}"
 
 
-def _served(sources: Sequence[Source]) -> Iterable[str]:
-    """A model that is called the same must have been served the same, in all sources and within each."""
+def _served_notes(sources: Sequence[Source]) -> Iterable[str]:
+    """A model that is called the same must have been served the same, in all sources and within
+    each."""
     by_model: dict[str, dict[str, None]] = {}
     for source in sources:
         for model, served in once(source, _served_in):
@@ -88,7 +90,7 @@ def _served_in(source: Source) -> list[tuple[str, str]]:
     return sorted(pairs)
 
 
-def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
+def unmatched_notes(pairs: Iterable[Any]) -> Iterable[str]:
     """Items that only one side of a pair has, or has a value of."""
     differing = [pair for pair in pairs if pair.failed or pair.only_candidate or pair.only_baseline]
     for pair in differing:
@@ -102,7 +104,7 @@ def unmatched(pairs: Iterable[Any]) -> Iterable[str]:
         yield "the standings are over the items that all sides share, if there are any"
 
 
-class Flip(msgspec.Struct, kw_only=True):
+class Flip(msgspec.Struct):
     """An item; a side's answer is one of its samples that shows the change, None where no response is stored."""
 
     item_id: str
@@ -119,25 +121,20 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     size = np.abs(match.changes[changed])
     largest = changed[np.lexsort((match.items[changed], gained, -size))[:count]]
     rose = match.changes[largest] > 0
-    sides: list[list[Any]] = []
+    names: list[str] = []
+    values: list[list[float]] = []
+    answers: list[list[str | None]] = []
     for measure, highest in ((match.candidate, rose), (match.baseline, ~rose)):
         rows = telling_rows(measure, match.items[largest], highest)
         names = [str(row["item_id"]) for row in rows]
-        sides += [names, measure.own[largest].tolist(), _answers(measure.side, rows)]
-    return [
-        Flip(
-            item_id=item,
-            candidate=value,
-            baseline=before,
-            candidate_answer=answer,
-            baseline_answer=earlier,
-        )
-        for item, value, answer, _, before, earlier in zip(*sides, strict=True)
-    ]
+        values.append(measure.own[largest].tolist())
+        answers.append(_answers(measure.side, rows))
+    return list(starmap(Flip, zip(names, *values, *answers, strict=True)))
 
 
-def telling_rows(measure: Measured, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
-    """For each item its sample with the highest or the lowest score; the first of them, if there are several."""
+def telling_rows(measure: MeasuredSide, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
+    """For each item its sample with the highest or the lowest score; the first of them, if there
+    are several."""
     side = measure.side
     columns = side.columns
     at = side.rows(measure.label)
@@ -164,7 +161,7 @@ def _responses(whole: SideRows) -> ResponseRows:
 
 
 def answer_of(row: Mapping[str, Any]) -> str:
-    """What a response shows as its answer."""
+    """Return what a response shows as its answer."""
     if row.get("response"):
         return str(row["response"])
     if row.get("output") is not None:

@@ -1,7 +1,7 @@
 """Experiments as sides that can be compared: their evaluation rows, read by the aggregator's
 reader."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from assay.engine.experiment.resolve import find_source, find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Hashes, Log
-from assay.registry import nearest
+from assay.registry import check_name, nearest
 from assay.store.keys import id_hash
 from assay.store.log import FileLog
 from assay.store.table.columns import place_of
@@ -153,7 +153,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def partial(self) -> str:
-        """What is present of what was planned, where that is not all."""
+        """Return what is present of what was planned, where that is not all."""
         return self.source.partial()
 
     def by(self, facet: str, values: Sequence[Any] = ()) -> "list[Side]":
@@ -337,12 +337,6 @@ def planned_scorers(source: Source) -> dict[str, dict[str, Any]]:
     return by_name(manifest.plan.get("scorers")) if manifest else {}
 
 
-def check_label(label: str, labels: Collection[str], problem: str, where: str = "") -> None:
-    """Raise an error with the labels that there are, if this is none of them."""
-    if label not in labels:
-        raise UserError(f"{problem} {label!r}", where=where, fix=nearest(label, labels))
-
-
 def only_label(labels: Sequence[str], of: str = "rows") -> str:
     """Return the only label that there is to look at."""
     if len(labels) != 1:
@@ -389,29 +383,30 @@ def find_sides(
         )
     shared = {label for side in sides for label in side.labels()}
     for label in lower:
-        check_label(label, shared, "no row has the label", "--lower")
+        check_name(label, shared, "no row has the label", "--lower")
     for side in sides:
         side.lower = lower
     return sides
 
 
-class _Planned(msgspec.Struct):
+class _PlannedMetric(msgspec.Struct):
     policy: Policy | None = None
     cluster_by: str = ""
 
 
-def planned_metrics(sources: Iterable[Source]) -> Iterator[_Planned]:
+def planned_metrics(sources: Iterable[Source]) -> Iterator[_PlannedMetric]:
     """Yield what the experiments' own metrics are planned with."""
     for source in sources:
         manifest = source.manifest("aggregation")
         try:
             yield from msgspec.convert(
-                manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+                manifest.plan.get("metrics", []) if manifest else [], list[_PlannedMetric]
             )
         except msgspec.ValidationError as error:
-            fix = "run `assay aggregate` on it again"
             raise UserError(
-                f"the manifest's plan cannot be read: {error}", where=str(source.path), fix=fix
+                f"the manifest's plan cannot be read: {error}",
+                where=str(source.path),
+                fix="run `assay aggregate` on it again",
             ) from None
 
 
@@ -469,7 +464,7 @@ def shared_label(
             fix="look at the rows' `error` fields; assay run --retry-errors tries again",
         )
     for side in lacking:
-        check_label(wanted, side.labels(), f"{side.name!r} has no label")
+        check_name(wanted, side.labels(), f"{side.name!r} has no label")
     shared = [wanted] if wanted else common_labels(sides, bound)
     columns = bound.columns if bound is not None else []
     if columns and all(name.split(".")[0] == "response" for name in columns):

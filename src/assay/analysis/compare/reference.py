@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay import reading
-from assay.analysis.compare.compare import CompareOptions, checked, correct, words
+from assay.analysis.compare.compare import CompareOptions, correct, valid_options, words
 from assay.engine.experiment.resolve import find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
@@ -75,7 +75,8 @@ class References(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def load_references(reference: str | Path) -> References:
-    """Those of a model by its name, or of a JSON file; `file.json:model` are those of one model in it."""
+    """Return those of a model by its name, or of a JSON file; `file.json:model` are those of one
+    model in it."""
     text = str(reference)
     file, _, model = text.partition(".json:")
     if text.endswith(".json") or model:
@@ -110,7 +111,7 @@ def load_references(reference: str | Path) -> References:
 
 
 def is_model(model: str, name: str) -> bool:
-    """Whether a name means this model; what stands before the slash may be left out."""
+    """Return whether a name means this model; what stands before the slash may be left out."""
     return name.lower() in (model.lower(), model.rpartition("/")[2].lower())
 
 
@@ -166,7 +167,7 @@ class Referenced(Shown, kw_only=True):
 def referenced(paths: Sequence[str | Path], reference: str | Path, **options: Any) -> Referenced:
     """Each metric row of the experiments that the reference has a score for, compared with it."""
     options.setdefault("metric", "")
-    chosen = checked(CompareOptions(**options))
+    chosen = valid_options(CompareOptions(**options))
     published = load_references(reference)
     found: list[tuple[Agreement, Reference, float]] = []
     sources = find_sources(paths, "aggregation")
@@ -215,8 +216,8 @@ def _rows(source: Source, chosen: CompareOptions) -> Iterable[MetricRow]:
 def _matching(
     references: Sequence[Reference], row: MetricRow, source: Source
 ) -> Iterable[Reference]:
-    """The published scores of what a row measures: where they are of several models, those of the row's model; where
-    they have several numbers of shots, those with as many as ours."""
+    """The published scores of what a row measures: where they are of several models, those of the
+    row's model; where they have several numbers of shots, those with as many as ours."""
     metric, _, filter = str(row.get("label")).partition(",")
     kind = str(row.get("metric_type"))
     name = str(row.get("metric_name"))
@@ -235,7 +236,7 @@ def _matching(
 
 
 def _names(source: Source) -> set[str]:
-    """What the data of an experiment without benchmarks may be called."""
+    """Return what the data of an experiment without benchmarks may be called."""
     manifest = source.manifest("dataset")
     plan: dict[str, Any] = (manifest.plan.get("dataset") or {}) if manifest else {}
     named = {str(plan.get("name") or ""), Path(str(plan.get("path") or "")).stem, source.name}
@@ -247,7 +248,7 @@ def _model(row: MetricRow) -> str:
 
 
 def _side(row: MetricRow, source: str) -> str:
-    """Whose value it is: the experiment where there are several, then the facets."""
+    """Return whose value it is: the experiment where there are several, then the facets."""
     facets = [text_of(row[name]) for name in row["facets"] if name != "benchmark"]
     return " ".join(filter(None, [source, *facets])) or "ours"
 
@@ -293,7 +294,8 @@ def _agreement(
 
 
 def _own_error(row: MetricRow, source: Source) -> float:
-    """From the interval, which knows that samples of one item belong together; else the metric's own."""
+    """From the interval, which knows that samples of one item belong together; else the metric's
+    own."""
     low, high, level = map(row.get, ("ci_low", "ci_high", "ci_level"))
     if low is not None and high is not None and level:
         return (high - low) / (2 * NormalDist().inv_cdf((1 + level) / 2))
@@ -312,7 +314,7 @@ def _freedom(own: float, items: int, theirs: float | None, n: int | None) -> flo
 
 
 def _settings(row: MetricRow, entry: Reference, items: int) -> list[str]:
-    """What differs, or is not known, between the ways of measuring."""
+    """Return what differs, or is not known, between the ways of measuring."""
     differing: list[str] = []
     shots = row.get("num_fewshot")
     if entry.shots is not None and shots != entry.shots:

@@ -16,7 +16,7 @@ from assay.store.keys import canonical, digest, short
 from assay.store.table.facets import text_of
 
 
-class _Metadata(msgspec.Struct):
+class _ResponseMetadata(msgspec.Struct):
     finish_reason: str | None = None
     prompt_template: Any = None
 
@@ -36,7 +36,7 @@ class _Given(msgspec.Struct):
     cost: float | None = None
     served_model: str | None = None
     served_fingerprint: str | None = None
-    metadata: _Metadata | None = None
+    metadata: _ResponseMetadata | None = None
 
 
 class SideUse(msgspec.Struct, kw_only=True):
@@ -97,8 +97,8 @@ class SideAnswers:
         self.use.judging = _judging(source)
 
     def _note(self, row: _Given) -> tuple[int, int, int, float]:
-        """Count a row, and return where it belongs by its task and by its prompt, what it answers and how long it
-        took."""
+        """Count a row, and return where it belongs by its task and by its prompt, what it answers
+        and how long it took."""
         outcome = row.outcome or ("errored" if row.error else "ok")
         self._outcomes[outcome] += 1
         self._count(row)
@@ -152,7 +152,7 @@ def _rows(source: Source, where: Mapping[str, Any], lost: Lost) -> Iterator[_Giv
 
 
 def _has(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    """Whether a response has these values of facets, as far as it tells."""
+    """Return whether a response has these values of facets, as far as it tells."""
     found = ((find_in_row(row, facet), value) for facet, value in where.items())
     return all(
         value is msgspec.UNSET or text_of(value) == text_of(wanted) for value, wanted in found
@@ -169,13 +169,14 @@ def _judging(source: Source) -> float:
 
 
 def served_diff(first: SideAnswers, second: SideAnswers) -> list[ServedAs]:
-    """What each model reported, by side."""
+    """Return what each model reported, by side."""
     keys = sorted({*first.facts, *second.facts})
     return [ServedAs(*key, first.facts[key], second.facts[key]) for key in keys]
 
 
 def answers_diff(first: SideAnswers, second: SideAnswers) -> AnswersDiff | None:
-    """None where a side has several answers at one place, so that nothing says which belong together."""
+    """None where a side has several answers at one place, so that nothing says which belong
+    together."""
     shared = bool(first.tasks & second.tasks)
     (a, answers), (b, others) = (
         side.by_place("task" if shared else "prompt") for side in (first, second)
@@ -205,5 +206,5 @@ def answers_notes(
 
 
 def differing(served: Sequence[ServedAs]) -> list[ServedAs]:
-    """Those that one side reports and the other does not."""
+    """Return those that one side reports and the other does not."""
     return [each for each in served if not (each.a and each.b)]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from assay.analysis.compare.compare import CompareOptions, Pair, checked, compare_sides
+from assay.analysis.compare.compare import CompareOptions, Pair, compare_sides, valid_options
 from assay.analysis.compare.matching import match_items, match_labels
 from assay.analysis.compare.notes import Flip
 from assay.analysis.compare.paired import Side, read_side
@@ -85,9 +86,10 @@ class Diff(Shown, kw_only=True):
 def diff(
     a: str | Path, b: str | Path, *, label: str = "", limit: int = FLIPS, **options: Any
 ) -> Diff:
-    """What differs between two experiments: folders, or files of rows. `limit` is how many changed items are shown
-    under each label, and in the data; further options as in CompareOptions."""
-    chosen = checked(CompareOptions(label=label, flips=limit, **options))
+    """Return what differs between two experiments: folders, or files of rows. `limit` is how many
+    changed items are shown under each label, and in the data; further options as in
+    CompareOptions."""
+    chosen = valid_options(CompareOptions(label=label, flips=limit, **options))
     first, second = find_each([a, b])
     config, notes = config_diff(first, second)
     items, more = items_diff(first, second, limit)
@@ -135,7 +137,7 @@ def _scores(result: Diff, sources: tuple[Source, Source], chosen: CompareOptions
         result.labels_only_b = sorted(set(second) - set(first))
     notes = dict.fromkeys([*by_text, *by_label])
     for name in [label] if label else sorted(shared):
-        result.labels.append(_label(sides, msgspec.structs.replace(chosen, label=name), notes))
+        result.labels.append(_label(sides, replace(chosen, label=name), notes))
     result.notes += notes
 
 
@@ -158,12 +160,12 @@ def _label(sides: Sequence[Side], chosen: CompareOptions, notes: dict[str, None]
         lower_is_better=comparison.lower_is_better,
         gained=pair.gained,
         lost=pair.lost,
-        flips=[_flipped(flip) for flip in pair.flips],
-        pair=msgspec.structs.replace(pair, flips=[]),
+        flips=[_flipped_item(flip) for flip in pair.flips],
+        pair=replace(pair, flips=[]),
     )
 
 
-def _flipped(flip: Flip) -> FlippedItem:
+def _flipped_item(flip: Flip) -> FlippedItem:
     answers = flip.baseline_answer, flip.candidate_answer
     text = [] if None in answers else text_diff(answers[0] or "", answers[1] or "")
     a_answer, b_answer = (

@@ -135,7 +135,7 @@ def items_diff(first: Source, second: Source, most: int) -> tuple[ItemsDiff | No
     _, of_a, of_b = np.intersect1d(a.ids, b.ids, return_indices=True)
     unlike = a.contents[of_a] != b.contents[of_b]
     changed = list(zip(of_a[unlike].tolist(), of_b[unlike].tolist(), strict=True))
-    named = [_changed(a.item(i), b.item(j)) for i, j in changed[:most]]
+    named = [_item_change(a.item(i), b.item(j)) for i, j in changed[:most]]
     result = ItemsDiff(a=len(a.ids), b=len(b.ids), changed=len(changed))
     for side, own, other in (("a", a, b), ("b", b, a)):
         only = np.flatnonzero(~np.isin(own.ids, other.ids)).tolist()
@@ -145,7 +145,7 @@ def items_diff(first: Source, second: Source, most: int) -> tuple[ItemsDiff | No
     return result, []
 
 
-def _changed(a: dict[str, Any], b: dict[str, Any]) -> ChangedItem:
+def _item_change(a: dict[str, Any], b: dict[str, Any]) -> ChangedItem:
     # it is the row itself, said once
     if a["ground_truth"] == a["data"] and b["ground_truth"] == b["data"]:
         a, b = ({**item, "ground_truth": None} for item in (a, b))

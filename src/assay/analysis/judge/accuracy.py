@@ -6,13 +6,15 @@ Answers that were more likely to be chosen for labelling count less (`Answer.wei
 
 from collections.abc import Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from assay.analysis.judge.judged import Answer, Judged
+from assay.analysis.judge.judged import JudgedAnswer, JudgedLabel
 from assay.interfaces import FloatArray, IntArray, Mask, Resampled
+from assay.records import values_by_key
 from assay.stats.correction import (
     Confusion,
     from_labels,
@@ -54,8 +56,8 @@ class Verdicts(NamedTuple):
     def where(self, chosen: Mask) -> "Verdicts":
         return Verdicts._make(column[chosen] for column in self)
 
-    def decided(self) -> "Verdicts":
-        """Those that neither calls a tie."""
+    def without_ties(self) -> "Verdicts":
+        """Return those that neither calls a tie."""
         return self.where((self.truth != 0.5) & (self.judge != 0.5))
 
     def mean(self, values: FloatArray, level: float, missing: str = "") -> Estimate:
@@ -74,7 +76,7 @@ class CurvePoint(msgspec.Struct, kw_only=True):
     passed: Estimate
 
 
-def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
+def curve_of(answers: Sequence[JudgedAnswer], level: float) -> list[CurvePoint]:
     """Return what people said of answers with low and with high scores: by score where there are
     few, else by tenths. None where the judge only says pass or fail, or is not on a scale from 0
     to 1."""
@@ -92,12 +94,12 @@ def curve_of(answers: Sequence[Answer], level: float) -> list[CurvePoint]:
     return points
 
 
-def item_codes(answers: Sequence[Answer]) -> Ints:
+def item_codes(answers: Sequence[JudgedAnswer]) -> Ints:
     """A number for each answer's item."""
     return codes_of([answer.item for answer in answers])
 
 
-def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
+def verdicts_of(answers: Sequence[JudgedAnswer], judge: str = "judge") -> Verdicts:
     """Return the verdicts of the answers that have both; `judge`: or the judge's score."""
     columns = np.array(
         [(one.truth, getattr(one, judge), one.weight) for one in answers], np.float64
@@ -107,9 +109,9 @@ def verdicts_of(answers: Sequence[Answer], judge: str = "judge") -> Verdicts:
 
 
 def confusion(verdicts: Verdicts) -> Confusion:
-    """Decided answers by both verdicts: how many independent ones they are worth. Where answers share an item, or some
-    stand for more than others, that is fewer than were labelled."""
-    decided = verdicts.decided()
+    """Decided answers by both verdicts: how many independent ones they are worth. Where answers
+    share an item, or some stand for more than others, that is fewer than were labelled."""
+    decided = verdicts.without_ties()
     cells: dict[float, tuple[float, float]] = {}
     for kind in (1.0, 0.0):
         alike = decided.where(decided.truth == kind)
@@ -168,16 +170,14 @@ class Corrected(msgspec.Struct, kw_only=True):
     ppi: Estimate
 
 
-def corrected(judged: Judged, errors: Confusion, level: float) -> dict[str, Corrected]:
+def corrected_rates(judged: JudgedLabel, errors: Confusion, level: float) -> dict[str, Corrected]:
     """By model; in a match by pair, as the rate at which the first player wins."""
-    models: dict[str, list[Answer]] = {}
-    for answer in judged.answers:
-        if answer.judge is not None:
-            models.setdefault(answer.model, []).append(answer)
-    return {model: _of_model(models[model], errors, level) for model in sorted(models)}
+    answers = sorted(judged.answers, key=attrgetter("model"))
+    models = values_by_key((each.model, each) for each in answers if each.judge is not None)
+    return {model: _of_model(own, errors, level) for model, own in models.items()}
 
 
-def _of_model(answers: list[Answer], errors: Confusion, level: float) -> Corrected:
+def _of_model(answers: list[JudgedAnswer], errors: Confusion, level: float) -> Corrected:
     truth, judge, weight = np.array(
         [(answer.truth, answer.judge, answer.weight) for answer in answers], np.float64
     ).T  # no truth is NaN

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.analysis.compare.paired import planned_scorers
 from assay.analysis.judge.accuracy import Estimate, item_codes, none
-from assay.analysis.judge.judged import Answer, Judged
+from assay.analysis.judge.judged import JudgedAnswer, JudgedLabel
 from assay.engine.evaluate.cases import readable, response_decoder
 from assay.engine.evaluate.judges import OWN_ANSWERS
 from assay.engine.experiment.sources import Source
@@ -26,9 +26,9 @@ FEWEST_VERDICTS = 5
 Ints = IntArray
 
 
-def position_bias(judged: Judged, level: float) -> Estimate:
-    """The payoff of the first seat above 0.5, over pairs judged in both seats: 0 if seats do not matter. Needs no
-    labels."""
+def position_bias(judged: JudgedLabel, level: float) -> Estimate:
+    """The payoff of the first seat above 0.5, over pairs judged in both seats: 0 if seats do not
+    matter. Needs no labels."""
     if not judged.match:
         return none("only a judge of pairs has seats")
     pairs = [answer for answer in judged.answers if len(answer.seats) == 2]
@@ -49,9 +49,11 @@ def _mean_difference(values: FloatArray, scale: float, n: int, level: float) -> 
     return Estimate(value=differences.mean, low=low, high=high, method="t", n=n)
 
 
-def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
+def answer_lengths(source: Source, judged: Sequence[JudgedLabel]) -> dict[int, int]:
     """The length in characters of every labelled answer, by the beginning of its key."""
-    wanted = {key for judge in judged for answer in judge.labelled() for key in answer.responses}
+    wanted = {
+        key for judge in judged for answer in judge.labelled_answers() for key in answer.responses
+    }
     lengths: dict[int, int] = {}
     for log in source.logs("run"):
         for _, _, response in readable(log, response_decoder()):
@@ -60,12 +62,13 @@ def answer_lengths(source: Source, judged: Sequence[Judged]) -> dict[int, int]:
     return lengths
 
 
-def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Estimate:
-    """How the odds of a pass change with each doubling of the answer's length, among answers that people labelled
-    alike; in a match, of the first player's length against the second's. 1 if length does not matter."""
+def length_bias(judged: JudgedLabel, lengths: Mapping[int, int], level: float) -> Estimate:
+    """Return how the odds of a pass change with each doubling of the answer's length, among answers
+    that people labelled alike; in a match, of the first player's length against the second's. 1 if
+    length does not matter."""
     chosen = [
         answer
-        for answer in judged.labelled()
+        for answer in judged.labelled_answers()
         if answer.judge in (0, 1) and all(key in lengths for key in answer.responses)
     ]
     if not chosen or not any(answer.responses for answer in chosen):
@@ -92,9 +95,10 @@ def length_bias(judged: Judged, lengths: Mapping[int, int], level: float) -> Est
     return Estimate(value=float(np.exp(slope)), low=low, high=high, method="logistic", n=len(kept))
 
 
-def _strata(answers: Sequence[Answer]) -> tuple[list[Answer], FloatArray, int]:
-    """The answers whose label the judge gave different verdicts to (others say nothing about length), an indicator
-    column for each such label, and how often the judge gave the rarer verdict."""
+def _strata(answers: Sequence[JudgedAnswer]) -> tuple[list[JudgedAnswer], FloatArray, int]:
+    """The answers whose label the judge gave different verdicts to (others say nothing about
+    length), an indicator column for each such label, and how often the judge gave the rarer
+    verdict."""
     counted = Counter((answer.truth, answer.judge) for answer in answers)
     rarer = {truth: min(counted[truth, 0.0], counted[truth, 1.0]) for truth, _ in counted}
     telling = sorted(truth for truth, count in rarer.items() if truth is not None and count)
@@ -106,13 +110,14 @@ def _strata(answers: Sequence[Answer]) -> tuple[list[Answer], FloatArray, int]:
     )
 
 
-def _log_length(answer: Answer, lengths: Mapping[int, int]) -> float:
+def _log_length(answer: JudgedAnswer, lengths: Mapping[int, int]) -> float:
     first, *rest = (float(np.log2(max(lengths[key], 1))) for key in answer.responses)
     return first - sum(rest)
 
 
-def own_models(source: Source, judged: Judged) -> set[str] | None:
-    """The judged models that are the judge itself; None where a panel has some and does not say whose they are."""
+def own_models(source: Source, judged: JudgedLabel) -> set[str] | None:
+    """The judged models that are the judge itself; None where a panel has some and does not say
+    whose they are."""
     manifest = source.manifest("evaluation")
     recorded: dict[str, Any] = manifest.metadata.get(OWN_ANSWERS) or {} if manifest else {}
     own = set[str](recorded.get(judged.scorer, ()))
@@ -126,10 +131,11 @@ def own_models(source: Source, judged: Judged) -> set[str] | None:
     return own & set(judged.models) or None
 
 
-def self_preference(judged: Judged, own: Collection[str] | None, level: float) -> Estimate:
-    """How much more the judge favours its own answers than people do, beyond what it does with others' answers. `own`
-    are the models that are the judge itself; None if that is not known."""
-    answers = [answer for answer in judged.labelled() if answer.judge is not None]
+def self_preference(judged: JudgedLabel, own: Collection[str] | None, level: float) -> Estimate:
+    """Return how much more the judge favours its own answers than people do, beyond what it does
+    with others' answers. `own` are the models that are the judge itself; None if that is not
+    known."""
+    answers = [answer for answer in judged.labelled_answers() if answer.judge is not None]
     if own is None:
         return none("a model of the panel gave answers, and which of them it is was not recorded")
     if not own:
@@ -159,7 +165,8 @@ def _mean(chosen: Mask, values: FloatArray, weights: FloatArray) -> float:
 
 
 def _contributions(chosen: Any, values: FloatArray, weights: FloatArray, item: Ints) -> FloatArray:
-    """What each item adds to or takes from the mean of the chosen values: the linearised ratio."""
+    """Return what each item adds to or takes from the mean of the chosen values: the linearised
+    ratio."""
     used = weights * chosen
     spread = np.bincount(item, weights=used * (values - _mean(chosen, values, weights)))
     return spread * len(spread) / used.sum()
@@ -169,7 +176,7 @@ _MOST_STEPS = 50
 _LARGEST = 30.0  # on the scale of log odds: beyond it the fit runs off, as verdicts can be told apart without error
 
 
-class Fitted(NamedTuple):
+class LogisticFit(NamedTuple):
     """Coefficients in the order of the columns, and their cluster-robust covariance."""
 
     coefficients: FloatArray
@@ -181,9 +188,9 @@ def logistic(
     outcome: Mask,
     cluster: Integers,
     weights: FloatArray,
-) -> Fitted | None:
-    """Log odds of the outcome as a linear function of the columns, by Newton's method; None where no finite one fits
-    best."""
+) -> LogisticFit | None:
+    """Log odds of the outcome as a linear function of the columns, by Newton's method; None where
+    no finite one fits best."""
     coefficients = np.zeros(columns.shape[1])
     for _ in range(_MOST_STEPS):
         chance = 1 / (1 + np.exp(-columns @ coefficients))
@@ -197,7 +204,7 @@ def logistic(
         if np.abs(columns @ coefficients).max() > _LARGEST:
             return None
         if np.abs(step).max() < 1e-9:
-            return Fitted(coefficients, _robust(scores, information, cluster))
+            return LogisticFit(coefficients, _robust(scores, information, cluster))
     return None
 
 

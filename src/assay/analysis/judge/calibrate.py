@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.paired import check_label, checked_level
+from assay.analysis.compare.paired import checked_level
 from assay.analysis.judge.accuracy import (
     KINDS,
     Corrected,
@@ -19,7 +19,7 @@ from assay.analysis.judge.accuracy import (
     Estimate,
     Verdicts,
     confusion,
-    corrected,
+    corrected_rates,
     curve_of,
     item_codes,
     kappa,
@@ -33,13 +33,14 @@ from assay.analysis.judge.bias import (
     position_bias,
     self_preference,
 )
-from assay.analysis.judge.judged import Answer, Judged, give_labels, read_judged, unused
+from assay.analysis.judge.judged import JudgedAnswer, JudgedLabel, give_labels, read_judged, unused
 from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError, shown
 from assay.records import Item
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.agreement import Agreement, agreement
 from assay.stats.correction import Confusion
@@ -133,7 +134,7 @@ def calibrate(
     checked_level(level)
     source = find_source(path, "evaluation")
     everything, lost = read_judged(source)
-    judged = _chosen(everything, label, source)
+    judged = _chosen_judges(everything, label, source)
     read = read_labels(_labels_file(source) if labels is None else labels).only(annotators)
     notes = [*read.notes, *lost]
     if partial := source.partial():
@@ -174,23 +175,25 @@ def calibrate(
     return result
 
 
-def _problem(judged: Judged, labels: Sequence[Label]) -> str:
+def _problem(judged: JudgedLabel, labels: Sequence[Label]) -> str:
     """Why nothing is known about a judge."""
     if not labels:
         return f"no label is about {judged.label!r}"
-    if not judged.labelled():
+    if not judged.labelled_answers():
         return f"people disagree about every answer that they labelled for {judged.label!r}"
-    if all(answer.judge is None for answer in judged.labelled()):
+    if all(answer.judge is None for answer in judged.labelled_answers()):
         return f"no labelled answer has a verdict of the judge {judged.label!r}"
     return ""
 
 
-def _chosen(judged: Mapping[str, Judged], label: str, source: Source) -> list[Judged]:
+def _chosen_judges(
+    judged: Mapping[str, JudgedLabel], label: str, source: Source
+) -> list[JudgedLabel]:
     if not judged:
         fix = "score the answers with a judge first: `evaluation_methods: [judge]`"
         raise UserError("no row was given by a judge", where=str(source.path), fix=fix)
     if label:
-        check_label(label, judged, "no judge gave the label", str(source.path))
+        check_name(label, judged, "no judge gave the label", str(source.path))
     chosen = [judged[label]] if label else list(judged.values())
     for one in chosen:
         if len(one.ids) > 1:
@@ -214,15 +217,15 @@ def _labels_file(source: Source) -> Path:
 
 
 def _calibration(
-    judged: Judged,
+    judged: JudgedLabel,
     labels: Sequence[Label],
     source: Source,
     lengths: Mapping[int, int],
     options: dict[str, Any],
 ) -> Calibration:
-    answers, level = judged.labelled(), options["level"]
+    answers, level = judged.labelled_answers(), options["level"]
     verdicts = verdicts_of(answers)
-    decided = verdicts.decided()
+    decided = verdicts.without_ties()
     passes, fails = decided.where(decided.truth == 1), decided.where(decided.truth == 0)
     counts = confusion(verdicts)
     return Calibration(
@@ -240,21 +243,21 @@ def _calibration(
         base_rate=verdicts.mean(verdicts.truth, level),
         judge_rate=verdicts.mean(verdicts.judge, level),
         confusion=counts,
-        counted=_counted(decided),
-        agreement=_agreed(verdicts, level),
+        counted=_plain_counts(decided),
+        agreement=_agreement_of(verdicts, level),
         sensitivity=passes.mean(passes.judge, level, "people passed none of the answers"),
         specificity=fails.mean(1 - fails.judge, level, "people failed none of the answers"),
         position_bias=position_bias(judged, level),
         length_bias=length_bias(judged, lengths, level),
         self_preference=self_preference(judged, own_models(source, judged), level),
-        corrected=corrected(judged, counts, level),
+        corrected=corrected_rates(judged, counts, level),
         curve=curve_of(answers, level),
         labelled=_by_key(answers),
         **options,
     )
 
 
-def _by_key(answers: Iterable[Answer]) -> dict[str, tuple[float, float]]:
+def _by_key(answers: Iterable[JudgedAnswer]) -> dict[str, tuple[float, float]]:
     """Return verdicts and weights of answers; a match has two keys, and no pass rate to correct."""
     return {
         f"{answer.responses[0]:016x}": (answer.truth, answer.weight)
@@ -263,8 +266,8 @@ def _by_key(answers: Iterable[Answer]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _counted(decided: Verdicts) -> Confusion:
-    """How many answers there are of each kind, as they are."""
+def _plain_counts(decided: Verdicts) -> Confusion:
+    """Count the answers of each kind, as they are."""
     cells = {
         name: float(((decided.truth == truth) & (decided.judge == judge)).sum())
         for name, truth, judge in (("tp", 1, 1), ("fp", 0, 1), ("fn", 1, 0), ("tn", 0, 0))
@@ -272,7 +275,7 @@ def _counted(decided: Verdicts) -> Confusion:
     return Confusion(**cells)
 
 
-def _agreed(verdicts: Verdicts, level: float) -> Agreed:
+def _agreement_of(verdicts: Verdicts, level: float) -> Agreed:
     shares = [float(np.average(verdicts.truth == kind, weights=verdicts.weight)) for kind in KINDS]
     same = (verdicts.truth == verdicts.judge).astype(np.float64)
     return Agreed(
@@ -282,7 +285,7 @@ def _agreed(verdicts: Verdicts, level: float) -> Agreed:
     )
 
 
-def _people(judged: Judged, labels: Sequence[Label], level: float) -> People:
+def _people(judged: JudgedLabel, labels: Sequence[Label], level: float) -> People:
     names = sorted({label.annotator for label in labels})
     touched = [answer for answer in judged.answers if answer.votes]
     both = [answer for answer in touched if len(answer.votes) > 1]

@@ -14,7 +14,7 @@ from assay.analysis.compare.paired import Lost, left_out, read_noting, rows_of
 from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.records import EvaluationOutcome
+from assay.records import EvaluationOutcome, values_by_key
 from assay.registry import nearest
 from assay.store.keys import short
 
@@ -54,7 +54,7 @@ class JudgedRow(msgspec.Struct, gc=False):
             return None
 
 
-class Answer(msgspec.Struct, gc=False):
+class JudgedAnswer(msgspec.Struct, gc=False):
     """A judged answer, or in a match a pair of them. `judge` and `truth` are 1 for a pass (the first player) and 0 for
     a fail; 0.5 is a tie, None no verdict; `score` is the judge's own number. `responses` has the beginnings of their
     keys, in the order of the players, `seats` the judge's verdict in each seat, `votes` that of each annotator."""
@@ -72,33 +72,33 @@ class Answer(msgspec.Struct, gc=False):
     score: float | None = None
 
 
-class Judged(msgspec.Struct):
+class JudgedLabel(msgspec.Struct):
     """All answers that a judge gave one label to."""
 
     label: str
     scorer: str
-    answers: list[Answer]
+    answers: list[JudgedAnswer]
     ids: dict[str, None]
     models: dict[str, None]
     match: bool = False
 
-    def labelled(self) -> list[Answer]:
+    def labelled_answers(self) -> list[JudgedAnswer]:
         return [answer for answer in self.answers if answer.truth is not None]
 
 
-def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
+def read_judged(source: Source) -> tuple[dict[str, JudgedLabel], list[str]]:
     """Return all verdicts of judges by label, in alphabetical order, and a note about lines that
     are no rows."""
     lost: Lost = []
-    found: dict[str, Judged] = {}
-    places: dict[Any, Answer] = {}
+    found: dict[str, JudgedLabel] = {}
+    places: dict[Any, JudgedAnswer] = {}
     shared: dict[
         Any, Any
     ] = {}  # one object for equal strings: a row costs little more than its numbers
     for _, row in read_noting(rows_of(source), JudgedRow, lost):
         judged = found.get(row.label)
         if judged is None:
-            judged = found[row.label] = Judged(
+            judged = found[row.label] = JudgedLabel(
                 row.label, row.scorer, [], {}, {}, row.players is not None
             )
         if (named := row.judge()) and named.id:
@@ -112,7 +112,9 @@ def read_judged(source: Source) -> tuple[dict[str, Judged], list[str]]:
     return {label: one for label, one in sorted(found.items()) if one.ids}, left_out(lost)
 
 
-def _add(row: JudgedRow, judged: Judged, places: dict[Any, Answer], shared: dict[Any, Any]) -> None:
+def _add(
+    row: JudgedRow, judged: JudgedLabel, places: dict[Any, JudgedAnswer], shared: dict[Any, Any]
+) -> None:
     responses = tuple(short(key) for key in row.responses)
     if row.seat:
         responses = responses[::-1]
@@ -123,7 +125,7 @@ def _add(row: JudgedRow, judged: Judged, places: dict[Any, Answer], shared: dict
             shared.setdefault(name, name)
             for name in (row.item_id, row.model_name, row.players or ())
         )
-        answer = Answer(item, row.sample_index, model, players, responses)
+        answer = JudgedAnswer(item, row.sample_index, model, players, responses)
         judged.answers.append(answer)
         if judged.match:
             places[place] = answer
@@ -152,15 +154,16 @@ def judge_ids(source: Source, label: str) -> set[str]:
 
 
 def give_labels(
-    judged: Judged, labels: Labels, threshold: float | None, *, chosen: bool
+    judged: JudgedLabel, labels: Labels, threshold: float | None, *, chosen: bool
 ) -> list[Label]:
-    """Put people's verdicts on the answers that they are about, and return the labels that were used.
+    """Put people's verdicts on the answers that they are about, and return the labels that were
+    used.
 
     `chosen`: the judge was asked for by name, so that labels without a model may be about its matches, and the
     threshold is meant for it. Else labels that are all 0 and 1 are verdicts: another judge's are on a scale.
     """
     find = _finder(judged)
-    pairs: list[tuple[Label, Answer]] = []
+    pairs: list[tuple[Label, JudgedAnswer]] = []
     for label in labels.rows:
         if label.scorer and not _about(judged, label.scorer):
             continue
@@ -181,20 +184,22 @@ def give_labels(
     return [label for label, _ in pairs]
 
 
-def _about(judged: Judged, scorer: str) -> bool:
-    """Whether labels for `scorer` are about this judge: it gives that very label, or is one of the panel that does."""
+def _about(judged: JudgedLabel, scorer: str) -> bool:
+    """Return whether labels for `scorer` are about this judge: it gives that very label, or is one
+    of the panel that does."""
     own, _, repeat = judged.label.rpartition(".")
     names = [judged.label, own] if repeat.isdecimal() else [judged.label]
     return judged.label == scorer or any(f"{scorer}.{model}" in names for model in judged.models)
 
 
-def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
-    answers: dict[Any, list[Answer]] = {}
-    for answer in judged.answers:
-        for key in ((answer.item, answer.sample), *answer.responses):
-            answers.setdefault(key, []).append(answer)
+def _finder(judged: JudgedLabel) -> Callable[[Label], JudgedAnswer | None]:
+    answers = values_by_key(
+        (key, answer)
+        for answer in judged.answers
+        for key in ((answer.item, answer.sample), *answer.responses)
+    )
 
-    def find(label: Label) -> Answer | None:
+    def find(label: Label) -> JudgedAnswer | None:
         place = label.item, label.sample
         found = answers.get(short(label.response) if label.response else place, [])
         about = [
@@ -209,7 +214,7 @@ def _finder(judged: Judged) -> Callable[[Label], Answer | None]:
     return find
 
 
-def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserError:
+def _ambiguous(label: Label, judged: JudgedLabel, about: Sequence[JudgedAnswer]) -> UserError:
     models = sorted({answer.model for answer in about})
     which = f"{len(about)} answers to item {label.item!r}, sample {label.sample}, have the label {judged.label!r}"
     if len(models) > 1:
@@ -219,8 +224,9 @@ def _ambiguous(label: Label, judged: Judged, about: Sequence[Answer]) -> UserErr
     return UserError(f"which answer is meant? {which}", where=label.place, fix=fix)
 
 
-def unused(labels: Sequence[Label], judged: Iterable[Judged], items: set[str]) -> list[str]:
-    """Why these labels are about no judged answer: a sentence for each reason. `items`: those of the dataset."""
+def unused(labels: Sequence[Label], judged: Iterable[JudgedLabel], items: set[str]) -> list[str]:
+    """Why these labels are about no judged answer: a sentence for each reason. `items`: those of
+    the dataset."""
     places: dict[str, set[tuple[str, int]]] = {}
     for answer in (answer for one in judged for answer in one.answers):
         places.setdefault(answer.model, set()).add((answer.item, answer.sample))

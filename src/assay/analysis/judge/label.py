@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame
-from assay.analysis.judge.labelling import Chosen, View, views, waiting
+from assay.analysis.judge.labelling import AnswerView, ChosenAnswer, views, waiting
 from assay.datasets._labels import FILE
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
@@ -24,7 +24,7 @@ from assay.store.log import FileLog
 from assay.store.shared.mirror import push
 
 
-class Record(msgspec.Struct, kw_only=True):
+class LabelRecord(msgspec.Struct, kw_only=True):
     """One person's verdict on one answer. `scorer` is the label that it is about, `probability` the chance with
     which the answer was chosen (see `labelling`), `chosen` why, `stratum_size` out of how many."""
 
@@ -49,10 +49,10 @@ class Record(msgspec.Struct, kw_only=True):
 
 
 def record(
-    chosen: Chosen, *, label: float | None, scorer: str, annotator: str, **more: Any
-) -> Record:
+    chosen: ChosenAnswer, *, label: float | None, scorer: str, annotator: str, **more: Any
+) -> LabelRecord:
     """Return a label given now; `more` may be a note and tags."""
-    return Record(
+    return LabelRecord(
         **chosen.unit.address._asdict(),
         scorer=scorer,
         label=label,
@@ -66,11 +66,12 @@ def record(
     )
 
 
-def chosen_before(frame: Frame, records: Iterable[Record]) -> list[Chosen]:
-    """The answers that these labels are about, as they were chosen then; without those that are no longer there."""
+def chosen_before(frame: Frame, records: Iterable[LabelRecord]) -> list[ChosenAnswer]:
+    """The answers that these labels are about, as they were chosen then; without those that are no
+    longer there."""
     units = {unit.address: unit for unit in frame.units}
     return [
-        Chosen(
+        ChosenAnswer(
             units[record.address],
             record.chosen,
             record.probability or 1.0,
@@ -91,28 +92,28 @@ class LabelFile:
         self.path = path
         self._log = FileLog(path)
 
-    def append(self, record: Record) -> None:
+    def append(self, record: LabelRecord) -> None:
         with self._alone():
             self._log.append(msgspec.json.encode(record) + b"\n")
             self._log.sync()
         push(self.path.parent)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[LabelRecord]:
         """Every line, in order."""
         for number, (_, line) in enumerate(self._log.scan(), 1):
             if not line.strip():
                 continue
             try:
-                yield msgspec.convert(msgspec.json.decode(line), Record, strict=False)
+                yield msgspec.convert(msgspec.json.decode(line), LabelRecord, strict=False)
             except (ValueError, RecursionError) as error:
                 place = f"{self.path}, line {number}"
                 raise UserError(
                     f"a line is not a label: {error}", where=place, fix="mend or remove it"
                 ) from None
 
-    def latest(self, scorer: str) -> dict[tuple[Address, str], Record]:
+    def latest(self, scorer: str) -> dict[tuple[Address, str], LabelRecord]:
         """The last word of each annotator on each answer, in the order in which they were given."""
-        latest: dict[tuple[Address, str], Record] = {}
+        latest: dict[tuple[Address, str], LabelRecord] = {}
         for record in self.records():
             if record.scorer == scorer:
                 latest.pop((record.address, record.annotator), None)
@@ -193,12 +194,12 @@ class Labelling:
         folder = self._source.path if self._source.path.is_dir() else self._source.path.parent
         self.file = LabelFile(folder / FILE)
         self.annotator = annotator
-        self.order: Sequence[Chosen] = ()
-        self.waiting: Sequence[Chosen] = ()
-        self.views: dict[Address, View] = {}
+        self.order: Sequence[ChosenAnswer] = ()
+        self.waiting: Sequence[ChosenAnswer] = ()
+        self.views: dict[Address, AnswerView] = {}
 
     def choose(self, count: int, random: float, seed: int) -> None:
-        """Which answers this person labels, if they are to be `count` in all."""
+        """Choose the answers that this person labels, if they are to be `count` in all."""
         self.annotator = self.annotator or _login_name()
         latest = self.file.latest(self.frame.label)
         labelled: dict[Address, set[str]] = {}
@@ -218,7 +219,7 @@ class Labelling:
         if units:
             self.views |= views(self._source, units, seed)
 
-    def mine(self) -> dict[Address, Record]:
+    def mine(self) -> dict[Address, LabelRecord]:
         """This person's last word on each answer."""
         latest = self.file.latest(self.frame.label)
         return {
@@ -226,7 +227,7 @@ class Labelling:
         }
 
     def save(
-        self, answer: Chosen, label: float | None, note: str = "", tags: Sequence[str] = ()
+        self, answer: ChosenAnswer, label: float | None, note: str = "", tags: Sequence[str] = ()
     ) -> None:
         """Store a label; None takes the last one back."""
         by = {"scorer": self.frame.label, "annotator": self.annotator}
@@ -261,8 +262,8 @@ def label(
     random: float = 0.3,
     seed: int = 0,
 ) -> Labelling:
-    """Choose the answers of an experiment that a person labels by hand, `count` in all: at least the share `random` at
-    random, the rest because they tell most."""
+    """Choose the answers of an experiment that a person labels by hand, `count` in all: at least
+    the share `random` at random, the rest because they tell most."""
     labelling = Labelling(path, label, annotator)
     labelling.choose(count, random, seed)
     return labelling

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from assay.analysis.compare.paired import check_label, only_label, planned_scorers, rows_of
+from assay.analysis.compare.paired import only_label, planned_scorers, rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.records import ResponseOutcome
+from assay.registry import check_name
 from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
@@ -67,13 +68,14 @@ class _LabelledRow(JudgedRow, gc=False):
 
     @property
     def votes(self) -> list[float | None]:
-        """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no verdict."""
+        """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no
+        verdict."""
         votes = self.details.get("votes")
         members = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
         return [float(vote) if isinstance(vote, (int, float)) else None for vote in members]
 
 
-class _Answered(msgspec.Struct, gc=False):
+class _AnsweredRow(msgspec.Struct, gc=False):
     """What is read of a response."""
 
     item_id: str
@@ -85,13 +87,14 @@ class _Answered(msgspec.Struct, gc=False):
 
 
 def read_frame(source: Source, label: str = "") -> Frame:
-    """The answers with a label; without one, the only label of a judge, or else the only one there is."""
+    """The answers with a label; without one, the only label of a judge, or else the only one there
+    is."""
     scorers, choice = labels_of(source)
     if label:
-        check_label(label, scorers, "no row has the label", str(source.path))
+        check_name(label, scorers, "no row has the label", str(source.path))
     label = label or only_label(choice)
     scorer = scorers[label]
-    unanswered = _unanswered(source)
+    unanswered = _empty_responses(source)
     units: dict[Address, Unit] = {}
     grades: dict[float, float] = {}
     match = False
@@ -104,7 +107,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
         if skipped or (failed and not unanswered.isdisjoint(unit.responses or (unit.address[:3],))):
             continue
         first = units.setdefault(unit.address, unit)
-        first.telling = max(first.telling, _divided(row), _contradicted(first, unit))
+        first.telling = max(first.telling, _division(row), _contradiction(first, unit))
         match = match or row.players is not None
         if isinstance(grade := row.details.get("grade"), (int, float)) and row.score is not None:
             grades[float(grade)] = row.score
@@ -114,7 +117,7 @@ def read_frame(source: Source, label: str = "") -> Frame:
             where=str(source.path),
             fix="look at the responses' `error` fields; assay run --retry-errors tries again",
         )
-    asked, scale = _asked(source, label, scorer)
+    asked, scale = _judge_question(source, label, scorer)
     frame = Frame(label=label, units=list(units.values()), match=match, asked=asked)
     frame.scale = scale or _scale(grades) if grades else None
     if not match:
@@ -123,8 +126,8 @@ def read_frame(source: Source, label: str = "") -> Frame:
 
 
 def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
-    """The scorer of each label, and the labels to choose from: the judges', or else all. The members of a panel are not
-    a choice: the panel's label is."""
+    """The scorer of each label, and the labels to choose from: the judges', or else all. The
+    members of a panel are not a choice: the panel's label is."""
     scorers: dict[str, str] = {}
     judged: dict[str, None] = {}
     members: set[str] = set()
@@ -138,8 +141,9 @@ def labels_of(source: Source) -> tuple[dict[str, str], list[str]]:
     return scorers, [name for name in sorted(judged or scorers) if name not in members]
 
 
-def _unanswered(source: Source) -> set[Any]:
-    """Responses that hold no answer: there is nothing to label. Each by its key and by where it stands."""
+def _empty_responses(source: Source) -> set[Any]:
+    """Responses that hold no answer: there is nothing to label. Each by its key and by where it
+    stands."""
     keys: set[Any] = set()
     logs = source.logs("run")
     if not logs:
@@ -149,7 +153,7 @@ def _unanswered(source: Source) -> set[Any]:
             fix="name the folder of a run",
         )
     for log in logs:
-        for _, row in read_rows(log, _Answered):
+        for _, row in read_rows(log, _AnsweredRow):
             if row.outcome != "ok" or (row.error and not row.key):
                 keys |= {row.key, (row.item_id, row.sample_index, row.model_name)}
     return keys - {""}
@@ -158,9 +162,10 @@ def _unanswered(source: Source) -> set[Any]:
 # ---- how much an answer tells
 
 
-def _divided(row: _LabelledRow) -> float:
-    """How far the votes lie apart, compared with half for and half against; a missing vote counts as a half. Nothing
-    is learnt about a judge that failed for other reasons than the answer."""
+def _division(row: _LabelledRow) -> float:
+    """Return how far the votes lie apart, compared with half for and half against; a missing vote
+    counts as a half. Nothing is learnt about a judge that failed for other reasons than the
+    answer."""
     if row.outcome != "scored":
         return float(row.outcome not in ("errored", "skipped"))
     votes = row.votes
@@ -172,15 +177,17 @@ def _divided(row: _LabelledRow) -> float:
     return min(1.0, max(spread, 0.5 if len(scores) < len(votes) else 0.0))
 
 
-def _contradicted(first: Unit, seat: Unit) -> float:
-    """How far the verdicts of the two seats of a pair lie apart; a tie alone counts as a half."""
+def _contradiction(first: Unit, seat: Unit) -> float:
+    """Return how far the verdicts of the two seats of a pair lie apart; a tie alone counts as a
+    half."""
     if len(seat.responses) < 2 or first.score is None or seat.score is None:
         return 0.0
     return max(abs(first.score - seat.score), 0.5 if seat.score == 0.5 else 0.0)
 
 
 def _mark_near_threshold(units: Sequence[Unit]) -> None:
-    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone are not a scale."""
+    """Scores nearest to where passes begin tell most, those furthest away nothing; two scores alone
+    are not a scale."""
     graded = [unit for unit in units if unit.graded and unit.passed is not None]
     scored = [(unit, unit.score) for unit in graded if unit.score is not None]
     if not scored:
@@ -194,8 +201,8 @@ def _mark_near_threshold(units: Sequence[Unit]) -> None:
 
 
 def _scale(grades: Mapping[float, float]) -> tuple[float, float] | None:
-    """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high - low). Grades from 0
-    to 1 are not a scale for people, who then say pass or fail."""
+    """The ends of the scale, from two grades and their scores: a score is (grade - low) / (high -
+    low). Grades from 0 to 1 are not a scale for people, who then say pass or fail."""
     (least, first), (most, last) = min(grades.items()), max(grades.items())
     if last <= first:
         return None
@@ -211,8 +218,11 @@ def _ends(scale: Any) -> tuple[float, float] | None:
         return None
 
 
-def _asked(source: Source, label: str, scorer: str) -> tuple[str, tuple[float, float] | None]:
-    """What the judge was asked about this label, and the scale that it was given, as far as the plan tells."""
+def _judge_question(
+    source: Source, label: str, scorer: str
+) -> tuple[str, tuple[float, float] | None]:
+    """Return what the judge was asked about this label, and the scale that it was given, as far as
+    the plan tells."""
     params: dict[str, Any] = planned_scorers(source).get(scorer, {}).get("params") or {}
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
     parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}

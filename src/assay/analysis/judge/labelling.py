@@ -38,7 +38,7 @@ _SHORTEST_NAME = 3
 _FAMILY = re.compile(r"(?=.*\d)[^\W\d_]{3,}")  # the first word of a name such as Qwen2.5-7B
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ChosenAnswer(msgspec.Struct, frozen=True):
     """An answer to be labelled, `random` or `telling`. `probability` is the share that is chosen of its `stratum`
     (telling or other), which has `size` answers."""
 
@@ -49,10 +49,10 @@ class Chosen(msgspec.Struct, frozen=True):
     size: int
 
 
-def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Chosen]:
+def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[ChosenAnswer]:
     """Return this many answers, in the order in which they are to be shown; at least `random` of
     them are random ones."""
-    order, telling = _drawn(frame, seed)
+    order, telling = _draw(frame, seed)
     count = min(count, len(order))
     sizes = np.bincount(telling, minlength=2)  # of the other stratum and of the telling one
     needed = count - int(sizes[1])  # so many of the other stratum must be among the first ones
@@ -62,23 +62,23 @@ def choose(frame: Frame, count: int, *, random: float, seed: int = 0) -> list[Ch
     kinds = {"random": order[:first], "telling": rest[telling[rest]][: count - first]}
     taken = np.bincount(telling[np.concatenate([*kinds.values()])], minlength=2)
 
-    def chosen(at: int, kind: str) -> Chosen:
+    def choice(at: int, kind: str) -> ChosenAnswer:
         stratum = int(telling[at])
         size = int(sizes[stratum])
         name = "telling" if stratum else "other"
-        return Chosen(frame.units[at], kind, int(taken[stratum]) / size, name, size)
+        return ChosenAnswer(frame.units[at], kind, int(taken[stratum]) / size, name, size)
 
     turns = [
-        ((number + 0.5) / len(places), chosen(int(at), kind))
+        ((number + 0.5) / len(places), choice(int(at), kind))
         for kind, places in kinds.items()
         for number, at in enumerate(places)
     ]
     return [answer for _, answer in sorted(turns, key=lambda turn: turn[0])]
 
 
-def _drawn(frame: Frame, seed: int) -> tuple[IntArray, Mask]:
-    """All answers in random order, and which of them are in the telling stratum. It is cut off by other random numbers
-    than those of the order, which would else not be random within it."""
+def _draw(frame: Frame, seed: int) -> tuple[IntArray, Mask]:
+    """All answers in random order, and which of them are in the telling stratum. It is cut off by
+    other random numbers than those of the order, which would else not be random within it."""
     if seed in frame.draws:
         return frame.draws[seed]
     draws = [digest("label", b"%d" % seed, canonical(unit.address)) for unit in frame.units]
@@ -99,9 +99,10 @@ def waiting(
     count: int,
     random: float,
     seed: int = 0,
-) -> list[Chosen]:
-    """What is left for an annotator who labels `count` answers in all, given who has labelled which: first, up to half
-    of the count, answers that others have labelled, in their order, so that agreement can be told; then new ones."""
+) -> list[ChosenAnswer]:
+    """Return what is left for an annotator who labels `count` answers in all, given who has
+    labelled which: first, up to half of the count, answers that others have labelled, in their
+    order, so that agreement can be told; then new ones."""
     addresses = {unit.address for unit in frame.units}
     mine = {
         address
@@ -128,7 +129,7 @@ def waiting(
 # ---- what is shown of them
 
 
-class View(msgspec.Struct, kw_only=True):
+class AnswerView(msgspec.Struct, kw_only=True):
     """What is shown of an answer: nothing that tells who gave it. `answers` has one text, or two for a pair, in an
     order that is drawn anew for each; `swapped`: the second player's stands first."""
 
@@ -138,16 +139,16 @@ class View(msgspec.Struct, kw_only=True):
     swapped: bool = False
 
 
-def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address, View]:
+def views(source: Source, units: Sequence[Unit], seed: int = 0) -> dict[Address, AnswerView]:
     """Return the views of some answers: one pass over the responses and one over the items."""
     found = ResponseRows(source.logs("run"), dict.fromkeys(_NAMES, "code"))
     table = found.table
-    blotted = _blotted(
+    blotted = _blotter(
         _names({str(name) for each in table.values.values() for name in each if name})
     )
     items = _items(source, {unit.address.item for unit in units})
     decode = row_decoder(Response)
-    shown: dict[Address, View] = {}
+    shown: dict[Address, AnswerView] = {}
     for unit, at in zip(units, _response_places(found, units), strict=True):
         if min(at) >= 0:  # none was set aside since it was judged
             rows = [decode(table.line(place)) for place in at]
@@ -167,8 +168,8 @@ def _response_places(found: ResponseRows, units: Sequence[Unit]) -> Iterator[lis
     return (list(islice(at, len(unit.responses) or 1)) for unit in units)
 
 
-def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> View:
-    return View(
+def _view(rows: Sequence[Response], item: Item | None, blotted: Any) -> AnswerView:
+    return AnswerView(
         question=question(variables(item)) if item else rows[0].prompt,
         reference=_reference(item) if item else None,
         answers=[blotted(_answer(row)) for row in rows],
@@ -181,7 +182,7 @@ def _items(source: Source, wanted: Collection[str]) -> dict[str, Item]:
 
 
 def _answer(row: Response) -> str:
-    """What a judge is given as well: without reasoning."""
+    """Return what a judge is given as well: without reasoning."""
     return (
         answer_of(row, strip_reasoning=True)
         if row.response or row.output is None
@@ -215,8 +216,9 @@ def _names(names: set[str]) -> set[str]:
     return {name for name in names | families if len(name) >= _SHORTEST_NAME}
 
 
-def _blotted(names: Collection[str]) -> Any:
-    """A function that blots names out of a text, longer ones first, wherever they are whole words."""
+def _blotter(names: Collection[str]) -> Any:
+    """A function that blots names out of a text, longer ones first, wherever they are whole
+    words."""
     if not names:
         return lambda text: text
     longest_first = sorted(names, key=lambda name: (-len(name), name))

@@ -85,7 +85,7 @@ def convert(
     own, rest = dict[str, Any](), dict(params or {})
     for key in rest.keys() & registry.parameters(write):
         own[key] = rest.pop(key)
-    read = _read(path, format_name, rest)
+    read = _experiments_at(path, format_name, rest)
     if not without_sidecar:
         check_no_sidecar(path)
     targets = _targets(read, place, name)
@@ -117,7 +117,7 @@ def _check_apart(path: Path, place: Path) -> None:
         )
 
 
-def _read(path: Path, format_name: str, params: Mapping[str, Any]) -> list[Read]:
+def _experiments_at(path: Path, format_name: str, params: Mapping[str, Any]) -> list[Read]:
     if format_name in ("", OWN):
         own = own_results(path) if os.path.isdir(path) else []
         if own:

@@ -48,15 +48,15 @@ def dataset_add(
     settings: Mapping[str, Any] | None = None,
     repository: str = "",
 ) -> StoredDataset:
-    """Store the rows of a source (a file, a pattern, `hf:name`, `file.py:function`) under a name, once and for all;
-    `settings` are further keys of `dataset:`."""
+    """Store the rows of a source (a file, a pattern, `hf:name`, `file.py:function`) under a name,
+    once and for all; `settings` are further keys of `dataset:`."""
     from assay.analysis.look.duplicates import duplicates
     from assay.engine.experiment.dataset import dataset_of, keep
 
     manifest, new = keep(
         dataset_of(source, settings), name=name, repository=repository, id=id, labels=labels
     )
-    dataset = _stored(manifest)
+    dataset = _of_manifest(manifest)
     dataset.new = new
     if new:
         dataset.duplicates = duplicates(repository_of(repository).store.log("dataset", dataset.id))
@@ -65,7 +65,7 @@ def dataset_add(
 
 def dataset_ls(*, repository: str = "") -> list[StoredDataset]:
     """The stored datasets."""
-    return [_stored(manifest) for manifest in manifests(repository)]
+    return [_of_manifest(manifest) for manifest in manifests(repository)]
 
 
 def dataset_show(name: str, *, head: int = 3, repository: str = "") -> StoredDataset:
@@ -83,11 +83,11 @@ def dataset_verify(name: str, *, repository: str = "") -> StoredDataset:
     """A stored dataset, after a check that it has the bytes that were stored."""
     manifest = find(name, repository)
     repository_of(repository).verify(manifest.id)
-    return _stored(manifest)
+    return _of_manifest(manifest)
 
 
-def _stored(manifest: Manifest) -> StoredDataset:
-    """What a manifest tells about its dataset."""
+def _of_manifest(manifest: Manifest) -> StoredDataset:
+    """Return what a manifest tells about its dataset."""
     return StoredDataset(
         name=manifest.name,
         id=manifest.id,

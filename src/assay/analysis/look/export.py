@@ -22,7 +22,7 @@ from assay.engine.run.evidence import NOUNS
 from assay.errors import LockedError, UserError
 from assay.reading import is_remote
 from assay.records import Evaluation, Kind, Response
-from assay.registry import check_params, nearest, writer
+from assay.registry import check_name, check_params, writer
 from assay.store.files import write_file
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
@@ -83,8 +83,7 @@ KNOWN: dict[str, dict[str, str]] = {
 
 def check_table(name: str, *more: str) -> str:
     """The name of a stored table, or one of `more`."""
-    if name not in (*TABLES, *more):
-        raise UserError(f"there is no table {name!r}", fix=nearest(name, (*TABLES, *more)))
+    check_name(name, (*TABLES, *more), "there is no table")
     return name
 
 
@@ -122,7 +121,7 @@ class Tables:
         return [str(file.absolute()) for file in files]
 
     def partial(self) -> list[str]:
-        """What is present of unfinished tables."""
+        """Return what is present of unfinished tables."""
         kinds: list[Kind] = [kind for kind in ("run", "evaluation") if kind in self.source.files]
         texts = {NOUNS[kind]: self.source.evidence(kind).partial for kind in kinds}
         return [f"{noun} are partial: {text}" for noun, text in texts.items() if text]
@@ -140,7 +139,8 @@ class Tables:
             yield decode_row(line, place)
 
     def columns(self, table: str, most: int | None = None) -> dict[str, str]:
-        """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our order."""
+        """Name and SQL type of every field in the first `most` rows, or in all: ours first, in our
+        order."""
         known = KNOWN[table]
         seen: set[str] = set()
         others: dict[str, str | None] = {}
@@ -249,8 +249,9 @@ def export(
     params: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> list[str]:
-    """Write a table of an experiment in another format (by default what the suffix of `output` says) to a file, a
-    folder or standard output; returns what there is to know about it. `force` replaces files of others."""
+    """Write a table of an experiment in another format (by default what the suffix of `output`
+    says) to a file, a folder or standard output; returns what there is to know about it. `force`
+    replaces files of others."""
     suffix = Path(output).suffix if output else ""
     name = format or SUFFIXES.get(suffix) or suffix.removeprefix(".")
     name = _CALLED.get(name, name)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from assay import reading
 from assay.engine.calls.failures import Failures, told_once
@@ -41,23 +42,24 @@ class Listed(msgspec.Struct, kw_only=True):
     problem: str | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _SectionMetadata(msgspec.Struct):
     failures: list[Failures] = []
 
 
-class _Section(msgspec.Struct):
-    """What a listing needs of a manifest's section."""
+class ManifestSection(msgspec.Struct):
+    """What is needed of a manifest's section."""
 
     name: str = ""
     complete: bool = False
     planned: int | None = None
+    present: int | None = None
     counts: dict[str, int] = {}
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: _SectionMetadata = msgspec.field(default_factory=_SectionMetadata)
     started: float = 0.0
     ended: float | None = None
 
 
-class _Status(msgspec.Struct):
+class _RunState(msgspec.Struct):
     state: str = ""
     last_update: float = 0.0
     processed_samples: int = 0
@@ -65,7 +67,7 @@ class _Status(msgspec.Struct):
 
     @property
     def is_open(self) -> bool:
-        """Whether the run that writes it has not ended, as far as it tells."""
+        """Return whether the run that writes it has not ended, as far as it tells."""
         return self.state == "running"
 
 
@@ -74,17 +76,18 @@ class _Value(msgspec.Struct):
     value: float | None = None
 
 
-_section = msgspec.json.Decoder(_Section).decode
-_status = msgspec.json.Decoder(_Status).decode
+section_of = msgspec.json.Decoder(ManifestSection).decode
+_status = msgspec.json.Decoder(_RunState).decode
 _value = msgspec.json.Decoder(_Value).decode
 
 
 def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
-    """Every experiment in or below a folder, with its state, counts and metrics, in the order of their paths. If there
-    are none, and `foreign` ones are wanted, those are listed that other programs left there."""
+    """Every experiment in or below a folder, with its state, counts and metrics, in the order of
+    their paths. If there are none, and `foreign` ones are wanted, those are listed that other
+    programs left there."""
     if is_remote(root):
         return [
-            msgspec.structs.replace(entry, folder=shown(entry.folder))
+            replace(entry, folder=shown(entry.folder))
             for entry in ls(_copy(str(root)), foreign=foreign)
         ]
     if not os.path.isdir(root):
@@ -93,19 +96,17 @@ def ls(root: str | Path = ".", *, foreign: bool = True) -> list[Listed]:
         )
     others = [import_module(f"assay.formats.{name}.folders") for name in formats("folders")]
     folder = str(root).removeprefix("file://")
-    return list(_experiments(folder, others)) or (_imported(folder) if foreign else [])
+    return list(_experiments(folder, others)) or (_foreign_copies(folder) if foreign else [])
 
 
-def _imported(folder: str) -> list[Listed]:
-    """What other programs left in a folder that has nothing of ours."""
+def _foreign_copies(folder: str) -> list[Listed]:
+    """Return what other programs left in a folder that has nothing of ours."""
     if not any(files for _, _, files in os.walk(folder)):
         return []
     from assay.engine.experiment.imports.copies import imported_copies  # it takes readers, and time
 
     copies = imported_copies(Path(folder))
-    return [
-        msgspec.structs.replace(_listed(str(copy.folder)), folder=copy.origin) for copy in copies
-    ]
+    return [replace(_entry_of(str(copy.folder)), folder=copy.origin) for copy in copies]
 
 
 def _copy(address: str) -> Path:
@@ -118,25 +119,25 @@ def _experiments(folder: str, others: list[Any]) -> Iterator[Listed]:
     """Ours, and what formats recognise as theirs."""
     for place, names in walk_folders(folder):
         if "manifest.json" in names:
-            yield _listed(place)
+            yield _entry_of(place)
         for other in others:
             yield from other.listed(Path(place), names)
 
 
 def listed_of(folder: str | Path) -> Listed | None:
     """The experiment in a folder itself; None if there is none."""
-    return _listed(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
+    return _entry_of(str(folder)) if os.path.exists(os.path.join(folder, "manifest.json")) else None
 
 
-def _sections_of(folder: str) -> dict[str, _Section]:
+def _sections_of(folder: str) -> dict[str, ManifestSection]:
     try:
         content = manifest_sections(_content(folder, "manifest.json"), folder)
-        return {kind: _section(content[kind]) for kind in ROWS_FILE if kind in content}
+        return {kind: section_of(content[kind]) for kind in ROWS_FILE if kind in content}
     except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"the manifest cannot be read: {error}") from None
 
 
-def _listed(folder: str) -> Listed:
+def _entry_of(folder: str) -> Listed:
     name = folder.encode("utf-8", "backslashreplace").decode()
     try:
         if folder != name:
@@ -144,73 +145,72 @@ def _listed(folder: str) -> Listed:
         sections = _sections_of(folder)
     except UserError as error:
         return Listed(folder=name, state="broken", problem=error.what)
-    empty = _Section()
-    items, run = sections.get("dataset", empty), sections.get("run", empty)
-    evaluation = sections.get("evaluation", empty)
+    listed = _of_sections(folder, sections)
     status = _status_of(folder)
-    responses, errors = _total(run.counts), run.counts.get("errored", 0)
     if status.is_open:  # the manifest counts at the end
-        responses, errors = status.processed_samples + status.failed_samples, status.failed_samples
-    ended = [section.ended or section.started for section in sections.values()]
+        listed.errors = status.failed_samples
+        listed.responses = status.processed_samples + status.failed_samples
+    listed.state = _state(status, listed.state)
+    return listed
+
+
+def _of_sections(folder: str, sections: dict[str, ManifestSection]) -> Listed:
+    kinds = ("dataset", "run", "evaluation")
+    items, run, evaluation = (sections.get(kind, ManifestSection()) for kind in kinds)
+    failed = evaluation.metadata.failures
+    failures = told_once(run.metadata.failures, failed)
+    every = [*sections.values()]
+    names = filter(None, [section.name for section in every])
     return Listed(
         folder=folder,
-        name=next(
-            (section.name for section in sections.values() if section.name),
-            os.path.basename(folder),
-        ),
-        state=_state(status, sections),
+        name=next(names, os.path.basename(folder)),
+        state=_stored_state(every, failures),
         items=items.counts.get("items"),
         planned=run.planned,
-        responses=responses,
-        errors=errors,
+        responses=_total(run.counts),
+        errors=run.counts.get("errored", 0),
         evaluations=_total(evaluation.counts),
-        label_errors=sum(each.errored - each.unanswered for each in evaluation.metadata.failures),
-        reasons=[line for each in _failures(sections) for line in each.lines()],
+        label_errors=sum(each.errored - each.unanswered for each in failed),
+        reasons=[line for each in failures for line in each.lines()],
         values=_values(folder),
-        updated=max(ended, default=0.0),
+        updated=max([section.ended or section.started for section in every], default=0.0),
     )
 
 
-def _failures(sections: dict[str, _Section]) -> list[Failures]:
-    run, evaluation = (
-        sections.get(kind, _Section()).metadata.failures for kind in ("run", "evaluation")
-    )
-    return told_once(run, evaluation)
+def _stored_state(sections: list[ManifestSection], failures: list[Failures]) -> State:
+    """Return what the manifest says of a run that has ended."""
+    if any(each.is_total for each in failures):
+        return "failed"
+    complete = sections and all(section.complete for section in sections)
+    return "complete" if complete else "partial"
 
 
 def _total(counts: dict[str, int]) -> int:
     return sum(count for name, count in counts.items() if name != "transient")
 
 
-def _status_of(folder: str) -> _Status:
-    """What one process, or what workers together, say of the run."""
+def _status_of(folder: str) -> _RunState:
+    """Return what one process, or what workers together, say of the run."""
     if os.path.isdir(os.path.join(folder, "generations")):
         from assay.analysis.look.status import of_workers
 
         if (told := of_workers(folder)) is not None:
             answered = told.rows - told.errors
-            return _Status(
+            return _RunState(
                 told.state, time.time(), processed_samples=answered, failed_samples=told.errors
             )
     try:
         return _status(_content(folder, "status.json"))
     except (ValueError, OSError, RecursionError):
-        return _Status()
+        return _RunState()
 
 
-def _state(status: _Status, sections: dict[str, _Section]) -> State:
-    """The status file's word; one that says `running` and has fallen silent belongs to a killed process."""
+def _state(status: _RunState, stored: State) -> State:
+    """Return the status file's word, or that of the manifest. A status that says `running` and has
+    fallen silent belongs to a killed process."""
     if status.is_open:
         return "running" if time.time() - status.last_update < SILENT_AFTER else "killed"
-    if status.state == "stopped":
-        return "stopped"
-    if any(each.is_total for each in _failures(sections)):
-        return "failed"
-    return (
-        "complete"
-        if sections and all(section.complete for section in sections.values())
-        else "partial"
-    )
+    return "stopped" if status.state == "stopped" else stored
 
 
 def _values(folder: str) -> dict[str, tuple[float, float, int]]:

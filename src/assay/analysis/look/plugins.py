@@ -59,8 +59,8 @@ def list_plugins(
 def list_plugins(
     kind: str = "", provider: str = ""
 ) -> "list[PlugIn] | list[ProviderEntry] | list[ServedModelEntry]":
-    """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of their docs; `providers`;
-    or the models that a provider has, which asks its server."""
+    """The plug-ins of a kind (`scorer`, `metrics` …), or of every kind, with the first line of
+    their docs; `providers`; or the models that a provider has, which asks its server."""
     if kind in ("provider", "providers") or provider:
         from assay.analysis.look.providers import list_providers, list_served
 
@@ -84,8 +84,8 @@ def show(
     include_path: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> "list[Described] | list[BenchmarkShown]":
-    """A plug-in with its parameters: one of this name for each kind that has it, or a function by its place; or a
-    benchmark, with what it asks about its first document."""
+    """A plug-in with its parameters: one of this name for each kind that has it, or a function by
+    its place; or a benchmark, with what it asks about its first document."""
     if kind and kind.removesuffix("s") != "benchmark":
         return [describe(_kind(kind), name)]
     described = (
@@ -107,7 +107,7 @@ def show(
 
 
 def _has(plug_ins: Registry, name: str) -> bool:
-    """Whether there is such a plug-in; nothing is imported where its source tells."""
+    """Return whether there is such a plug-in; nothing is imported where its source tells."""
     if ".py:" in name:
         return False
     names = (*plug_ins._found, *registry._entry_points(f"assay.{plug_ins.kind}s"))
@@ -115,7 +115,8 @@ def _has(plug_ins: Registry, name: str) -> bool:
 
 
 def kinds() -> dict[str, Registry]:
-    """Every kind of plug-in, by its name; collections of benchmarks are listed by what they hold."""
+    """Every kind of plug-in, by its name; collections of benchmarks are listed by what they
+    hold."""
     own = [value for value in vars(registry).values() if isinstance(value, Registry)]
     return {value.kind: value for value in own if value is not registry.benchmark}
 
@@ -131,7 +132,8 @@ def _kind(name: str) -> Registry:
 
 
 def _about(plug_ins: Registry, name: str) -> tuple[str, str]:
-    """First line and origin; a plug-in of somebody else that cannot be imported is listed with its reason."""
+    """First line and origin; a plug-in of somebody else that cannot be imported is listed with its
+    reason."""
     try:
         return summary(plug_ins, name)
     except Exception as error:  # an entry point runs foreign code when it is loaded
@@ -142,7 +144,8 @@ def _about(plug_ins: Registry, name: str) -> tuple[str, str]:
 
 
 def describe(plug_ins: Registry, name: str) -> Described:
-    """A plug-in by its name, a dotted name or `file.py:function`; what its source does not tell, the object does."""
+    """A plug-in by its name, a dotted name or `file.py:function`; what its source does not tell,
+    the object does."""
     file = _source_file(plug_ins, name)
     if file is not None:
         function = name.rpartition(":")[2] if ".py:" in name else _FILES.get(name, name)
@@ -153,7 +156,8 @@ def describe(plug_ins: Registry, name: str) -> Described:
 
 
 def summary(plug_ins: Registry, name: str) -> tuple[str, str]:
-    """First line and origin of a plug-in. A built-in's line is found in its text, which is quicker than parsing it."""
+    """First line and origin of a plug-in. A built-in's line is found in its text, which is quicker
+    than parsing it."""
     file = _source_file(plug_ins, name)
     function = re.escape(_FILES.get(name, name))
     text = file.read_text("utf-8") if file is not None else ""
@@ -206,17 +210,17 @@ def _read_signature(described: Described, arguments: ast.arguments) -> None:
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults
     for argument, default in zip(positional, defaults, strict=True):
-        typed = f"{argument.arg}: {_written(argument.annotation)}".removesuffix(": ")
-        described.engine.append(f"{typed} = {_written(default)}".removesuffix(" = "))
+        typed = f"{argument.arg}: {_source_text(argument.annotation)}".removesuffix(": ")
+        described.engine.append(f"{typed} = {_source_text(default)}".removesuffix(" = "))
     described.engine += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     described.engine += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         described.parameters.append(
-            _parameter(argument.arg, _written(argument.annotation), _written(default))
+            _parameter(argument.arg, _source_text(argument.annotation), _source_text(default))
         )
 
 
-def _written(node: ast.expr | None) -> str:
+def _source_text(node: ast.expr | None) -> str:
     return "" if node is None else ast.unparse(node)
 
 
@@ -235,7 +239,9 @@ def _from_object(kind: str, name: str, function: Callable[..., Any]) -> Describe
         if parameter.kind is parameter.KEYWORD_ONLY:
             described.parameters.append(_parameter_of(parameter))
         else:
-            described.engine.append(f"{parameter.name}: {_typed(parameter)}".removesuffix(": "))
+            described.engine.append(
+                f"{parameter.name}: {_annotation(parameter)}".removesuffix(": ")
+            )
     return described
 
 
@@ -252,14 +258,14 @@ def _with_group(described: Described, plug_ins: Registry) -> Described:
     return described
 
 
-def _typed(parameter: inspect.Parameter) -> str:
+def _annotation(parameter: inspect.Parameter) -> str:
     given = parameter.annotation
     return "" if given is parameter.empty else inspect.formatannotation(given)
 
 
 def _parameter_of(parameter: inspect.Parameter) -> dict[str, Any]:
     default = "" if parameter.default is parameter.empty else repr(parameter.default)
-    return _parameter(parameter.name, _typed(parameter), default)
+    return _parameter(parameter.name, _annotation(parameter), default)
 
 
 def _parameter(name: str, type: str, default: str) -> dict[str, Any]:

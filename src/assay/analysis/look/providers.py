@@ -53,7 +53,7 @@ def _entry(name: str, provider: Provider, variables: Mapping[str, str]) -> Provi
 
 
 def list_served(source: str) -> list[ServedModelEntry]:
-    """What a provider, or the server at an address, says it has."""
+    """Return what a provider, or the server at an address, says it has."""
     is_address = "://" in source.partition("@")[0]
     name, _, address = ("openai", "", source) if is_address else source.partition("@")
     if name not in {*providers(), *registry.model.names()}:
@@ -81,10 +81,10 @@ def list_served(source: str) -> list[ServedModelEntry]:
     names = sorted(run_blocking(ask))
     if not names:
         raise UserError("the server has no models at all", where=model.base, fix="load one")
-    return [_served(served, known.get(served)) for served in names]
+    return [_model_entry(served, known.get(served)) for served in names]
 
 
-def _served(name: str, known: ListedModel | None) -> ServedModelEntry:
+def _model_entry(name: str, known: ListedModel | None) -> ServedModelEntry:
     return ServedModelEntry(
         name, *((known.input, known.output, known.context) if known else (None, None, None))
     )

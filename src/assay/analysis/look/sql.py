@@ -14,7 +14,7 @@ from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
 from assay.reading import Paths, each_of
-from assay.registry import nearest
+from assay.registry import check_name, nearest
 from assay.store.table.decode import decode_row
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def connect(
             "this needs duckdb, which is not installed", fix=install_command("sql")
         ) from None
     with TemporaryDirectory(prefix="assay-sql-") as folder:
-        connection, views = duckdb.connect(":memory:"), dict[str, list[_Part]]()
+        connection, views = duckdb.connect(":memory:"), dict[str, list[_SelectedFiles]]()
         try:
             connection.execute(f"SET temp_directory = {text(folder)}")
             connection.execute("SET enable_progress_bar = false")  # it goes where the rows go
@@ -117,7 +117,7 @@ def connect(
                 "a query reads the experiment's tables and no other file", fix=fix
             ) from None
         except duckdb.Error as error:
-            raise _explained(str(error), tables, [*views]) from None
+            raise _query_error(str(error), tables, [*views]) from None
         finally:
             connection.close()
 
@@ -141,7 +141,7 @@ def _check(connection: "DuckDBPyConnection", sql: str) -> None:
     connection.execute(f"EXPLAIN SELECT * FROM query({text(sql)})").fetchall()
 
 
-class _Part:
+class _SelectedFiles:
     """Files of experiments that one SELECT reads, with the name of each one's experiment."""
 
     def __init__(self) -> None:
@@ -177,16 +177,18 @@ class _Part:
         return read_rows(self.files, self.columns, source, f", filename = '{_FILE}'")
 
 
-def _parts(tables: Sequence[Tables], name: str, most: int | None, folder: Path) -> list[_Part]:
+def _parts(
+    tables: Sequence[Tables], name: str, most: int | None, folder: Path
+) -> list[_SelectedFiles]:
     """Return what holds the rows of a table, the experiments in their order as far as their columns agree."""
-    parts: list[_Part] = []
+    parts: list[_SelectedFiles] = []
     for one in tables:
         if name in one:
             columns = _different_columns(one.columns(name, most if name != "metrics" else None))
             rows = one.source.name, one.files(name, folder), columns
             # where no line is a row there are no columns
             if columns and not any(part.add(*rows) for part in reversed(parts)):
-                parts.append(_Part())
+                parts.append(_SelectedFiles())
                 parts[-1].add(*rows)
     return parts
 
@@ -223,7 +225,7 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _explained(message: str, tables: Sequence[Tables], there: Sequence[str]) -> UserError:
+def _query_error(message: str, tables: Sequence[Tables], there: Sequence[str]) -> UserError:
     missing = re.search(r"Table with name (\S+) does not exist", message)
     if missing and missing[1] in TABLES:
         return UserError(
@@ -273,10 +275,7 @@ LIBRARIES = ("pandas", "polars")
 
 def frame(path: str | Path, table: str = "evaluations", *, library: Library = "pandas") -> Any:
     """The table as a `pandas.DataFrame` or a `polars.DataFrame`; nested values are JSON text."""
-    if library not in LIBRARIES:
-        raise UserError(
-            f"there is no library {library!r} for frames", fix=nearest(library, LIBRARIES)
-        )
+    check_name(library, LIBRARIES, "for frames there is no library")
     tables = Tables(find_source(path))
     tables.log(check_table(table))
     with connect([tables]) as connection:

@@ -1,16 +1,17 @@
 """How a run is doing: who works on what, how fast, at what cost, and what is left. No row is read."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from assay import reading
-from assay.analysis.look.ls import State, listed_of
+from assay.analysis.look.ls import ManifestSection, State, listed_of, section_of
 from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
@@ -60,7 +61,7 @@ class RunStatus(Shown, kw_only=True):
     models: dict[str, LaneStatus] = {}
 
 
-class _File(msgspec.Struct):
+class _StatusFile(msgspec.Struct):
     """What `status.json` says."""
 
     step: str = ""
@@ -71,17 +72,6 @@ class _File(msgspec.Struct):
     waiting: str = ""
     notes: list[str] = []
     models: dict[str, LaneStatus] = {}
-
-
-class _Planned(msgspec.Struct):
-    planned: int | None = None
-
-
-class _Part(msgspec.Struct):
-    """What is needed of the manifest of a finished shard."""
-
-    present: int = 0
-    counts: dict[str, int] = {}
 
 
 def status(path: str | Path) -> list[RunStatus]:
@@ -99,7 +89,8 @@ def watches(path: str | Path) -> "list[Watch]":
 
 
 def of_workers(folder: str | Path) -> RunStatus | None:
-    """What the workers in a folder say; None if one process runs there, or what they say cannot be read."""
+    """Return what the workers in a folder say; None if one process runs there, or what they say
+    cannot be read."""
     with suppress(AssayError):
         watch = Watch(folder)
         generation = watch.generation()
@@ -112,7 +103,7 @@ class Watch:
     def __init__(self, path: str | Path, place: str = "") -> None:
         self.path = place or str(path)
         self._root = Root(path)
-        self._parts: dict[str, dict[str, _Part]] = {}
+        self._parts: dict[str, dict[str, ManifestSection]] = {}
 
     def look(self) -> RunStatus:
         generation = self.generation()
@@ -130,60 +121,75 @@ class Watch:
     def of_workers(self, generation: Generation) -> RunStatus:
         parts = self._finished_parts(generation)
         kind = "run" if generation.verb == "run" else "evaluation"
-        done = [part[kind] for part in parts.values() if kind in part]
         workers = _workers(self._root, generation)
-        statuses = [line.status for line in workers]
-        working = [line.status for line in workers if line.state == "working"]
         left = {each for each in range(generation.shards) if generation.finished(each) not in parts}
-        held = left.intersection(shard for status in working for shard in status.shards)
-        # a beat may be old: of a worker whose shards are finished, nothing is under way
-        making = [status for status in working if held.intersection(status.shards)]
-        lanes = [lane for status in making for lane in status.models.values()]
         run = RunStatus(
             path=self.path,
-            state="complete" if not left else "stopped",
-            step=" and ".join(sorted({status.step for status in working if status.step})),
-            rows=sum(part.present for part in done)
-            + sum(lane.present + lane.done for lane in lanes),
-            planned=self._planned(kind),
-            errors=sum(part.counts.get("errored", 0) for part in done)
-            + sum(lane.errors for lane in lanes),
-            rate=sum(status.rate for status in working),
-            tokens=sum(status.tokens for status in statuses),
-            cost=_total([status.cost for status in statuses]),
+            state="stopped" if left else "complete",
+            planned=self._plan_size(kind),
             shards=generation.shards,
             finished=len(parts),
-            under_way=len(held),
-            free=len(left - held),
-            waiting=[*_waiting(workers, left - held)],
-            notes=list(dict.fromkeys(note for status in statuses for note in status.notes)),
             workers=workers,
-            models=sum_lanes(status.models for status in working),
         )
-        if working:
-            run.state = "running"
+        _add_finished(run, [part[kind] for part in parts.values() if kind in part])
+        _add_workers(run, left)
         if run.planned is not None and run.rate:
             run.left_seconds = max(0, run.planned - run.rows) / run.rate
         return run
 
-    def _finished_parts(self, generation: Generation) -> dict[str, dict[str, _Part]]:
+    def _finished_parts(self, generation: Generation) -> dict[str, dict[str, ManifestSection]]:
         """Return the manifests of finished shards, by name; each is read once."""
         objects = self._root.objects
         ended = {entry.name for entry in objects.names(f"shards/{generation.number}/")}
         names = map(generation.finished, range(generation.shards))
         new = [name for name in names if name in ended and name not in self._parts]
         for name, content in zip(new, objects.read_many(new), strict=True):
-            self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
+            self._parts[name] = msgspec.json.decode(
+                content or b"{}", type=dict[str, ManifestSection]
+            )
         return self._parts
 
-    def _planned(self, kind: str) -> int | None:
+    def _plan_size(self, kind: str) -> int | None:
         content = self._root.objects.read(MANIFEST) or b"{}"
-        section = manifest_sections(content, self._root.place).get(kind, b"{}")
-        return msgspec.json.decode(section, type=_Planned).planned
+        return section_of(manifest_sections(content, self._root.place).get(kind, b"{}")).planned
+
+
+def _add_finished(run: RunStatus, parts: Iterable[ManifestSection]) -> None:
+    for part in parts:
+        run.rows += part.present or 0
+        run.errors += part.counts.get("errored", 0)
+
+
+def _add_workers(run: RunStatus, left: set[int]) -> None:
+    """Set what workers do about the shards that are left, and what all of them did so far."""
+    statuses = [line.status for line in run.workers]
+    working = [line.status for line in run.workers if line.state == "working"]
+    held = left.intersection(chain.from_iterable(map(attrgetter("shards"), working)))
+    free = left - held
+    if working:
+        run.state = "running"
+    run.step = " and ".join(sorted({status.step for status in working} - {""}))
+    run.rate = sum(map(attrgetter("rate"), working))
+    run.tokens = sum(map(attrgetter("tokens"), statuses))
+    run.cost = _total([*map(attrgetter("cost"), statuses)])
+    run.under_way = len(held)
+    run.free = len(free)
+    run.waiting = [*_waiting(run.workers, free)]
+    run.notes = list(dict.fromkeys(note for status in statuses for note in status.notes))
+    run.models = sum_lanes(status.models for status in working)
+    # a beat may be old: of a worker whose shards are finished, nothing is under way
+    _add_lanes(run, [status for status in working if held.intersection(status.shards)])
+
+
+def _add_lanes(run: RunStatus, making: Iterable[WorkerStatus]) -> None:
+    for lane in chain.from_iterable(status.models.values() for status in making):
+        run.rows += lane.present + lane.done
+        run.errors += lane.errors
 
 
 def _workers(root: Root, generation: Generation) -> list[WorkerLine]:
-    """In the order of beginning. When a worker was heard of last is told by the store's clock and ours: for people."""
+    """In the order of beginning. When a worker was heard of last is told by the store's clock and
+    ours: for people."""
     workers = generation.workers(root.objects)
     lines: list[WorkerLine] = []
     for entry in root.objects.names(workers.prefix):
@@ -216,7 +222,7 @@ def _total(costs: list[float | None]) -> float | None:
 
 
 def _waiting(workers: list[WorkerLine], free: set[int]) -> Iterator[str]:
-    """What does not move, and why; the same reason of many workers once."""
+    """Yield what does not move, and why; the same reason of many workers once."""
     reasons: dict[str, list[str]] = {}
     for line in workers:
         if line.state == "working" and line.status.waiting:
@@ -235,22 +241,25 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         raise UserError(
             "there is no experiment here", where=path, fix="assay ls lists those below a folder"
         )
-    now = _File()
+    now = _StatusFile()
     with suppress(OSError, ValueError, RecursionError):
-        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
-    if listed.state != "running":
-        now = _File(notes=now.notes, models=now.models)
-        now.tokens, now.cost = _spent(folder)
-    told = msgspec.structs.asdict(now)
-    told["waiting"] = [now.waiting] if now.waiting else []
-    return RunStatus(
+        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_StatusFile)
+    run = RunStatus(
         path=path,
         state=listed.state,
         rows=listed.responses or listed.evaluations,
         planned=listed.planned,
         errors=listed.errors + listed.label_errors,
-        **told,
+        notes=now.notes,
+        models=now.models,
     )
+    if run.state != "running":
+        run.tokens, run.cost = _spent(folder)
+        return run
+    run.step, run.rate, run.left_seconds = now.step, now.rate, now.left_seconds
+    run.tokens, run.cost = now.tokens, now.cost
+    run.waiting = [now.waiting] if now.waiting else []
+    return run
 
 
 def _spent(folder: Path) -> tuple[int, float | None]:

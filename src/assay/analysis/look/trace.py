@@ -44,7 +44,7 @@ class _Step(msgspec.Struct):
 _KINDS: dict[Kind, type[msgspec.Struct]] = {"run": Response, "evaluation": Evaluation}
 
 
-class _Mark(msgspec.Struct):
+class _RowMark(msgspec.Struct):
     """What is decoded of every row."""
 
     item_id: str = ""
@@ -53,7 +53,7 @@ class _Mark(msgspec.Struct):
     label: str = ""
 
 
-_mark = row_decoder(_Mark)
+_mark = row_decoder(_RowMark)
 
 
 class Sample(msgspec.Struct, kw_only=True):
@@ -127,7 +127,7 @@ def follow(
     sample: int | None = None,
     model: str | None = None,
 ) -> Trace:
-    """What `trace` gives, of the lines that `lines` finds."""
+    """Return what `trace` gives, of the lines that `lines` finds."""
     item = next(_rows(lines, "dataset", item_id), None)
     traced = Trace(folder=shown(str(folder)), item_id=item_id, item=item)
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
@@ -141,8 +141,8 @@ def follow(
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
-    traced.calls = _logged(store, "calls", item_id)
-    _add_spans(traced, _logged(store, "traces", item_id))
+    traced.calls = _rows_of_log(store, "calls", item_id)
+    _add_spans(traced, _rows_of_log(store, "traces", item_id))
     _add_evaluations(traced, store, every, list(_rows(lines, "evaluation", item_id)), lines.labels)
     return traced
 
@@ -161,7 +161,7 @@ class _Scan:
 
     def of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
         for log in _logs(self.store, kind):
-            for position, mark in read_rows(log, _Mark):
+            for position, mark in read_rows(log, _RowMark):
                 owner = mark.item_id if kind != "dataset" else _id_text(mark.id)
                 if mark.scorer and mark.label:
                     self.labels.setdefault(mark.scorer, set()).add(mark.label)
@@ -173,13 +173,13 @@ class _Scan:
 
 def _logs(store: Store, kind: Kind) -> list[Log]:
     """The rows of a kind, and those elsewhere that an evaluation in the folder was made from."""
-    logs = [store.log(kind, id) for id in store.ids(kind) or _unnamed(store)]
+    logs = [store.log(kind, id) for id in store.ids(kind) or _own_id(store)]
     if isinstance(store, FlatStore):
         logs += [FileLog(file) for file in elsewhere(store.folder).get(kind, [])]
     return logs
 
 
-def _unnamed(store: Store) -> list[str]:
+def _own_id(store: Store) -> list[str]:
     """A folder of rows without a manifest, from elsewhere, is an experiment as well."""
     id = getattr(store, "id", None)
     return [id] if isinstance(id, str) else []
@@ -226,8 +226,9 @@ def _only_judged(rows: Iterable[Row]) -> list[Row]:
     return [{"model_name": model, "sample_index": sample} for model, sample in places]
 
 
-def _logged(store: Store, name: str, item_id: str) -> list[Row]:
-    """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share them."""
+def _rows_of_log(store: Store, name: str, item_id: str) -> list[Row]:
+    """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share
+    them."""
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
     wanted = msgspec.json.encode(item_id)
     blocks = (block for log in logs for block in log.blocks() if wanted in block)
@@ -340,7 +341,7 @@ def _enters(
     response: Row,
     item: Row | None,
 ) -> bool:
-    """Whether the row, of the metric's label, has the values of its facets."""
+    """Return whether the row, of the metric's label, has the values of its facets."""
     for facet in metric.get("facets") or ():
         places = (
             find_in_row(evaluation, facet),

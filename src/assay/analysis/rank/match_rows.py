@@ -10,11 +10,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.analysis.compare.paired import check_label, only_label, read_side, rows_of
+from assay.analysis.compare.paired import only_label, read_side, rows_of
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Hashes, Mask
+from assay.registry import check_name
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.table.columns import How, Table, read_columns
 from assay.store.table.facets import text_of
@@ -139,7 +140,7 @@ def _half_points(table: Table) -> npt.NDArray[np.int8]:
 def label_of(verdicts: MatchRows, wanted: str) -> str:
     """The label to look at: the one wanted, or the only one."""
     if wanted:
-        check_label(wanted, verdicts.scored, "no match has the label")
+        check_name(wanted, verdicts.scored, "no match has the label")
     if not verdicts.scored:
         raise UserError(
             "no match has a verdict: all calls failed", fix="assay run --retry-errors tries again"

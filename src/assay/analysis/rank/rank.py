@@ -12,10 +12,16 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.paired import checked_level, left_out, rows_of, shared_cluster_by
-from assay.analysis.rank.match_rows import Played, drawn_together, label_of, played, read_matches
+from assay.analysis.rank.match_rows import (
+    Played,
+    drawn_together,
+    label_of,
+    played,
+    read_matches,
+)
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
-from assay.registry import nearest
+from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.elo import START, elo
 from assay.stats.matches import Counted, Matches, bounded, counted, pieces, rungs
@@ -132,7 +138,7 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
     tie = prior = errors = None
     if options.method == "bradley-terry":
         if not bounded(table.wins, table.ties):
-            notes.append(_unbounded(names, table, options.prior))
+            notes.append(_prior_note(names, table, options.prior))
         fitted = bradley_terry(matches, prior=options.prior, **settings)
         tie = fitted.tie
         prior = fitted.prior
@@ -168,10 +174,7 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
 
 
 def _check(options: RankOptions) -> None:
-    if options.method not in METHODS:
-        raise UserError(
-            f"there is no method {options.method!r}", fix=nearest(options.method, METHODS)
-        )
+    check_name(options.method, METHODS, "there is no method")
     checked_level(options.level)
     if options.rounds < 100:
         raise UserError(
@@ -204,7 +207,9 @@ def _notes(played: Played, names: Sequence[str]) -> list[str]:
     notes: list[str] = []
     unranked = sorted(set(played.names) - set(names))
     if unranked:
-        notes.append(f"not ranked, because no match of theirs has a verdict: {_named(unranked)}")
+        notes.append(
+            f"not ranked, because no match of theirs has a verdict: {_names_text(unranked)}"
+        )
     if played.same:
         notes.append(f"{played.same:,} matches of a player against itself are left out")
     return notes
@@ -214,7 +219,7 @@ def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list
     groups = pieces(table.played > 0)
     if len(groups) < 2:
         return
-    shown = " | ".join(_named([names[at] for at in group]) for group in groups[:_MOST_NAMED])
+    shown = " | ".join(_names_text([names[at] for at in group]) for group in groups[:_MOST_NAMED])
     more = f" | and {len(groups) - _MOST_NAMED} more" if len(groups) > _MOST_NAMED else ""
     what = f"the players fall into {len(groups)} groups that never met: {shown}{more}"
     if method != "win-rate":
@@ -224,9 +229,11 @@ def _check_pieces(names: Sequence[str], table: Counted, method: str, notes: list
     notes.append(f"{what}; rates of different groups say nothing about each other")
 
 
-def _unbounded(names: Sequence[str], table: Counted, prior: float | None) -> str:
-    """What to say where no finite strengths are the most likely ones; an error where a prior is ruled out."""
-    groups = [_named([names[at] for at in group]) for group in rungs(table.wins, table.ties)]
+def _prior_note(names: Sequence[str], table: Counted, prior: float | None) -> str:
+    """Return what to say where no finite strengths are the most likely ones; an error where a prior
+    is ruled out."""
+    ordered = rungs(table.wins, table.ties)
+    groups = [_names_text([*map(names.__getitem__, group)]) for group in ordered]
     if len(groups) > 1:
         what = f"nobody ever won or tied against a better group: {' > '.join(groups[:_MOST_NAMED])}"
         what += " > …" if len(groups) > _MOST_NAMED else ""
@@ -278,7 +285,7 @@ def _matrix(order: Sequence[int], names: Sequence[str], table: Counted) -> WinMa
     return WinMatrix([names[at] for at in order], wins, ties)
 
 
-def _named(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     """A few names; of more, how many there are."""
     shown = ", ".join(names[:_MOST_NAMED])
     return f"{shown}, … ({len(names)} in all)" if len(names) > _MOST_NAMED else shown

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.analysis.verify.replay import NOT_LOGGED, Bench, Replay, no_network
-from assay.analysis.verify.rows import Computed, Stored, Verdict, compare_rows
+from assay.analysis.verify.rows import Computed, RowVerdict, StoredRows, compare_rows
 from assay.config import Config, environment
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
@@ -33,7 +33,7 @@ _UNUSED: dict[str, Any] = {"tasks": [], "dataset": None}
 class Found(msgspec.Struct):
     """By scorer or metric what came of its rows."""
 
-    verdicts: dict[str, Verdict] = {}
+    verdicts: dict[str, RowVerdict] = {}
     notes: list[str] = []
 
 
@@ -63,21 +63,21 @@ def verify_labels(
     manifest = manifests.get("evaluation")
     if manifest is None:
         return Found()
-    identities = _planned(manifest)
+    identities = _planned_identities(manifest)
     names = [*identities]
     if ADOPTED in manifest.plan:
-        return _unverified(manifest, "foreign scorers", "labels of another program's scorers")
+        return _without_verdicts(manifest, "foreign scorers", "labels of another program's scorers")
     try:
         bench = bench_of(folder, config)
         scorers, failed, models = _bind(bench.config, names)
         store = bench.show()
     except Exception as error:  # the config, its code and the rows are anybody's
-        return _unverified(manifest, ", ".join(names), reason_of(error))
+        return _without_verdicts(manifest, ", ".join(names), reason_of(error))
     changed = [
         scorer.name for scorer in scorers if scorer.identity.hex() != identities[scorer.name]
     ]
-    stored = Stored(FileLog(bench.sources[0].files["evaluation"]), names, keys=not changed)
-    verdicts = {name: Verdict(stored=stored.counts[name]) for name in names}
+    stored = StoredRows(FileLog(bench.sources[0].files["evaluation"]), names, keys=not changed)
+    verdicts = {name: RowVerdict(stored=stored.counts[name]) for name in names}
     computed = Computed(stored)
     store.show("evaluation", bench.id, computed, None)
     failed |= _score(bench, store, scorers, models)
@@ -86,7 +86,7 @@ def verify_labels(
         "its response or item is damaged" if bad & {ROWS_FILE["run"], ROWS_FILE["dataset"]} else ""
     )
     compare_rows(computed, verdicts, failed, whole=whole, lost=lost)
-    if repeated := computed.repeated():
+    if repeated := computed.repeats():
         next(iter(verdicts.values())).differ += repeated
     notes = [
         f"{name} is not the scorer that gave the stored labels: its code or parameters changed"
@@ -95,15 +95,15 @@ def verify_labels(
     return Found(verdicts, notes)
 
 
-def _planned(manifest: Manifest) -> dict[str, Any]:
+def _planned_identities(manifest: Manifest) -> dict[str, Any]:
     """Return the scorers of the plan and their identities; a damaged plan may lack either."""
     planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
     return {str(scorer.get("name")): scorer.get("identity") for scorer in planned}
 
 
-def _unverified(manifest: Manifest, name: str, reason: str) -> Found:
+def _without_verdicts(manifest: Manifest, name: str, reason: str) -> Found:
     rows = sum(count for outcome, count in manifest.counts.items() if outcome != "transient")
-    verdict = Verdict(stored=rows)
+    verdict = RowVerdict(stored=rows)
     verdict.excuse(reason, rows)
     return Found({name: verdict} if rows else {})
 

@@ -9,7 +9,7 @@ import msgspec
 
 from assay.analysis.verify.labels import Found, bench_of, reason_of
 from assay.analysis.verify.replay import Bench
-from assay.analysis.verify.rows import Verdict, pair_rows, row_differences
+from assay.analysis.verify.rows import RowVerdict, pair_rows, row_differences
 from assay.analysis.verify.values import Differing, differing
 from assay.config import Config
 from assay.engine.aggregate.aggregate import Aggregator
@@ -38,20 +38,20 @@ def verify_metrics(
     ]
     names = [str(metric.get("name")) for metric in manifest.plan.get("metrics") or []]
     if bad & {ROWS_FILE["evaluation"]}:
-        return _unverified(stored, names, "the labels are damaged")
+        return _without_verdicts(stored, names, "the labels are damaged")
     if ROWS_FILE["evaluation"] not in {file.name for file in folder.glob("evaluation_results.*")}:
-        return _unverified(stored, names, "the labels are not in this folder")
+        return _without_verdicts(stored, names, "the labels are not in this folder")
     try:
         bench = bench_of(folder, config)
         metrics, failed, notes = _bind(bench.config, manifest.plan.get("metrics") or [])
-        computed = _measured(bench, metrics)
+        computed = _computed_rows(bench, metrics)
     except Exception as error:  # the config, its code and the rows are anybody's
-        return _unverified(stored, names, reason_of(error))
-    return Found(_compared(stored, computed, names, failed), notes)
+        return _without_verdicts(stored, names, reason_of(error))
+    return Found(_verdicts(stored, computed, names, failed), notes)
 
 
-def _unverified(stored: Iterable[MetricRow], names: Iterable[str], reason: str) -> Found:
-    return Found(_compared(stored, [], names, dict.fromkeys(names, reason)))
+def _without_verdicts(stored: Iterable[MetricRow], names: Iterable[str], reason: str) -> Found:
+    return Found(_verdicts(stored, [], names, dict.fromkeys(names, reason)))
 
 
 def _bind(
@@ -63,13 +63,13 @@ def _bind(
     for metric in config.metrics:
         try:
             one = bind.bind_metrics(msgspec.structs.replace(config, metrics=[metric]))[0]
-            bound[_asked(msgspec.to_builtins(one.plan()))] = one
+            bound[_without_identity(msgspec.to_builtins(one.plan()))] = one
         except AssayError as error:
             failed[metric.name] = reason_of(error)
     metrics: list[BoundMetric] = []
     notes: list[str] = []
     for entry in planned:
-        one = bound.get(_asked(entry))
+        one = bound.get(_without_identity(entry))
         if one is None:
             failed.setdefault(
                 str(entry.get("name")), "the config has no such metric: name one that has with -c"
@@ -81,12 +81,12 @@ def _bind(
     return metrics, failed, notes
 
 
-def _asked(plan: Mapping[str, Any]) -> bytes:
-    """What was asked for, whatever the code is that answers."""
+def _without_identity(plan: Mapping[str, Any]) -> bytes:
+    """Return what was asked for, whatever the code is that answers."""
     return canonical({name: value for name, value in plan.items() if name != "identity"})
 
 
-def _measured(bench: Bench, metrics: list[BoundMetric]) -> list[MetricRow]:
+def _computed_rows(bench: Bench, metrics: list[BoundMetric]) -> list[MetricRow]:
     if not metrics:
         return []
     store = bench.show(answers=True)
@@ -98,16 +98,16 @@ def _measured(bench: Bench, metrics: list[BoundMetric]) -> list[MetricRow]:
     return msgspec.json.decode(msgspec.json.encode(rows))
 
 
-def _compared(
+def _verdicts(
     stored: Iterable[MetricRow],
     computed: Iterable[MetricRow],
     names: Iterable[str],
     failed: Mapping[str, str],
-) -> dict[str, Verdict]:
-    verdicts = {name: Verdict() for name in names}
+) -> dict[str, RowVerdict]:
+    verdicts = {name: RowVerdict() for name in names}
     for one, row, other in pair_rows(stored, computed, _place):
         name = str(one.get("metric_name", ""))
-        verdict = verdicts.setdefault(name, Verdict())
+        verdict = verdicts.setdefault(name, RowVerdict())
         verdict.stored += 1
         found = row_differences(row, other, "the labels do not give it", _differences)
         facets = [f"{facet}={one.get(facet)}" for facet in one.get("facets") or ()]

@@ -86,12 +86,12 @@ def no_network() -> Generator[None]:
     """Refuse connections of this process to other machines and to itself: user code may try them."""
 
     def refusing(call: Callable[..., Any]) -> Callable[..., Any]:
-        def guarded(self: socket.socket, *arguments: Any) -> Any:
+        def guard(self: socket.socket, *arguments: Any) -> Any:
             if self.family in (socket.AF_INET, socket.AF_INET6):
                 raise PermissionError("verifying uses no network")
             return call(self, *arguments)
 
-        return guarded
+        return guard
 
     names = ("connect", "connect_ex", "sendto")
     before = {name: vars(socket.socket).get(name) for name in names}

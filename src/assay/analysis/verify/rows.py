@@ -41,7 +41,7 @@ _FIELDS = (
 T = TypeVar("T")
 
 
-class Verdict(msgspec.Struct):
+class RowVerdict(msgspec.Struct):
     """What came of the rows of one scorer or metric; `reasons` counts why some cannot be
     verified."""
 
@@ -87,7 +87,7 @@ def row_differences(
     return [("row", "stored", absent)] if other is None else [*differences(row, other)]
 
 
-class Stored:
+class StoredRows:
     """The fingerprints of a log's rows, in the order of the file."""
 
     def __init__(self, log: Log, scorers: list[str], *, keys: bool) -> None:
@@ -122,7 +122,7 @@ def fingerprints(block: bytes, times: re.Pattern[bytes]) -> Hashes:
 class Computed(MemoryLog):
     """Takes the rows that an evaluation writes, and keeps those that are not stored."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredRows) -> None:
         super().__init__("evaluation_results.jsonl")
         self._stored = stored
         self._found = [np.zeros(0, np.uint64)]
@@ -140,7 +140,7 @@ class Computed(MemoryLog):
         alone = Lookup(np.concatenate(self._found)).first(self._stored.hashes) < 0
         return list(self._stored.lines(alone)) if alone.any() else []
 
-    def repeated(self) -> int:
+    def repeats(self) -> int:
         """Rows that are stored more than once."""
         rows = self._stored.rows.sorted
         return int((rows[1:] == rows[:-1]).sum())
@@ -148,7 +148,7 @@ class Computed(MemoryLog):
 
 def compare_rows(
     computed: Computed,
-    verdicts: Mapping[str, Verdict],
+    verdicts: Mapping[str, RowVerdict],
     failed: Mapping[str, str],
     *,
     whole: bool,
@@ -157,7 +157,7 @@ def compare_rows(
     """Pair the rows that are not equal. `failed` says of scorers why they gave nothing; `whole`: every label should be
     stored; `lost`: why responses may be missing."""
     decode = row_decoder(Evaluation)
-    alone = _decoded(decode, computed.missing())
+    alone = _decode_lines(decode, computed.missing())
     for one, row, other in pair_rows(alone, map(decode, computed.odd), _place):
         verdict = verdicts.get(one.scorer)
         if verdict is None or (row is None and not (whole and _is_logged(one))):
@@ -165,7 +165,7 @@ def compare_rows(
         verdict.stored += row is None
         reason = ""
         if row is not None:
-            reason = _excused(row, other) if other else failed.get(row.scorer) or lost
+            reason = _excuse(row, other) if other else failed.get(row.scorer) or lost
         found = row_differences(row, other, "no response gives it", _differences)
         if reason:
             verdict.excuse(reason)
@@ -178,7 +178,9 @@ def _place_text(row: Evaluation) -> str:
     return f"{row.item_id} sample {row.sample_index}{of}"
 
 
-def _decoded(decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]) -> Iterator[Evaluation]:
+def _decode_lines(
+    decode: Callable[[bytes], Evaluation], lines: Iterable[bytes]
+) -> Iterator[Evaluation]:
     for line in lines:
         with suppress(ValueError, RecursionError):  # the seal tells
             yield decode(line)
@@ -188,7 +190,7 @@ def _is_logged(row: Evaluation) -> bool:
     return NOT_LOGGED not in (row.error or "")
 
 
-def _excused(stored: Evaluation, computed: Evaluation) -> str:
+def _excuse(stored: Evaluation, computed: Evaluation) -> str:
     """Why a row cannot be verified: it takes a call or a model that is not here, or an accident made it."""
     if not _is_logged(computed):
         return NOT_LOGGED

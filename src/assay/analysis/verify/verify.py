@@ -8,7 +8,7 @@ import msgspec
 
 from assay.analysis.verify.labels import ADOPTED, Found, reason_of, verify_labels
 from assay.analysis.verify.metrics import verify_metrics
-from assay.analysis.verify.rows import Verdict
+from assay.analysis.verify.rows import RowVerdict
 from assay.analysis.verify.values import Difference, differing
 from assay.engine.experiment.imports.foreign import Headline
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
@@ -26,11 +26,11 @@ _NAME = "of the other program"
 
 
 def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
-    """Whether they still are what the import found, and equal what the program said."""
+    """Return whether they still are what the import found, and equal what the program said."""
     run, evaluation = manifests.get("run"), manifests.get("evaluation")
     if run is None or not run.metadata.get(HEADLINES):
         return Found()
-    verdict = Verdict(stored=len(run.metadata[HEADLINES]))
+    verdict = RowVerdict(stored=len(run.metadata[HEADLINES]))
     try:
         if evaluation is None or ADOPTED not in evaluation.plan:
             raise ValueError("the labels that the program gave are no longer those of the folder")
@@ -46,7 +46,7 @@ def verify_headlines(folder: Path, manifests: Mapping[Kind, Manifest]) -> Found:
     return Found({_NAME: verdict})
 
 
-def _compare(verdict: Verdict, stored: HeadlineCheck, computed: HeadlineCheck) -> None:
+def _compare(verdict: RowVerdict, stored: HeadlineCheck, computed: HeadlineCheck) -> None:
     differences = [*differing(msgspec.to_builtins(stored), msgspec.to_builtins(computed), "")]
     if computed.equal is False and not differences:
         differences = [("value", computed.theirs, computed.ours)]
@@ -89,8 +89,9 @@ class Verified(Shown, kw_only=True):
 def verify(
     paths: str | Path | Sequence[str | Path], config: ConfigSource | None = None
 ) -> list[Verified]:
-    """Check the seals of folders, compute their labels and metrics again from the stored rows, and compare. Judges
-    answer from the log of their calls; nobody is asked and nothing is written. `config` replaces the folders' own."""
+    """Check the seals of folders, compute their labels and metrics again from the stored rows, and
+    compare. Judges answer from the log of their calls; nobody is asked and nothing is written.
+    `config` replaces the folders' own."""
     listed = [paths] if isinstance(paths, (str, Path)) else list(paths)
     return [_verify(*found, config) for path in listed for found in folders_at(path)]
 
@@ -100,7 +101,7 @@ def _verify(folder: Path, name: str, config: ConfigSource | None) -> Verified:
     result = Verified(folder=name, faults=faults)
     bad = {fault.file for fault in faults if fault.kind != "unsealed"}
     unsealed = [fault for fault in faults if fault.kind == "unsealed"]
-    seals = Verdict(intact + len(bad) + len(unsealed), len(bad), len(unsealed))
+    seals = RowVerdict(intact + len(bad) + len(unsealed), len(bad), len(unsealed))
     seals.reasons.update({f"{fault.file}: {fault.what}": 1 for fault in unsealed})
     computed: dict[Part, Found] = {"files": Found({"seals": seals})}
     try:

@@ -117,12 +117,12 @@ def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
             fix="leave out --shard",
         )
     if "shard" in where:
-        where["shard"] = _shard(where["shard"])
+        where["shard"] = shard_of(where["shard"])
     return where, {word: value for word, value in options.items() if word not in _WHERE}
 
 
-def _shard(text: Any) -> tuple[int, int]:
-    """`3/16` as (3, 16)."""
+def shard_of(text: Any) -> tuple[int, int]:
+    """Return `3/16` as (3, 16)."""
     if isinstance(text, tuple):
         return cast("tuple[int, int]", text)
     match = re.fullmatch(r"(\d+)/(\d+)", str(text))

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay import registry
-from assay.analysis.compare.measured import Measured, measured
+from assay.analysis.compare.measured import MeasuredSide, measured
 from assay.analysis.compare.paired import read_sides
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
@@ -60,7 +60,7 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 def result_of(
-    result: Result, measure: Measured | None, source_data: Row, generation: Row, time: str
+    result: Result, measure: MeasuredSide | None, source_data: Row, generation: Row, time: str
 ) -> Row:
     """An entry of `evaluation_results`."""
     row = result.row
@@ -87,7 +87,7 @@ def texts(values: Mapping[str, Any], suffix: str = "") -> dict[str, str]:
     }
 
 
-def _metric(result: Result, measure: Measured | None) -> Row:
+def _metric(result: Result, measure: MeasuredSide | None) -> Row:
     row = result.row
     label, _, filter = str(row["label"]).partition(",")
     kind = str(row["metric_type"])
@@ -117,7 +117,7 @@ def _metric(result: Result, measure: Measured | None) -> Row:
     return config
 
 
-def _uncertainty(row: Row, measure: Measured | None) -> Row:
+def _uncertainty(row: Row, measure: MeasuredSide | None) -> Row:
     uncertainty: Row = {"num_samples": row.get("used_sample_count", row.get("sample_count", 0))}
     if row.get("ci_low") is not None and row.get("ci_high") is not None:
         uncertainty["confidence_interval"] = {
@@ -148,7 +148,7 @@ class _Planned(msgspec.Struct):
     level: float = 0.95
 
 
-def measures_of(source: Source, results: Sequence[Result]) -> Iterable[Measured | None]:
+def measures_of(source: Source, results: Sequence[Result]) -> Iterable[MeasuredSide | None]:
     """The items' values behind each result, for metrics that ship with Assay and are means over items."""
     manifest = source.manifest("aggregation")
     try:
@@ -164,7 +164,7 @@ def measures_of(source: Source, results: Sequence[Result]) -> Iterable[Measured 
         yield _measure(source, result, metric) if metric and metric.type in names else None
 
 
-def _measure(source: Source, result: Result, metric: _Planned) -> Measured | None:
+def _measure(source: Source, result: Result, metric: _Planned) -> MeasuredSide | None:
     label = str(result.row["label"])
     try:
         bound = bind_metric(

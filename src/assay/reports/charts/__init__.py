@@ -3,14 +3,20 @@
 Nothing here reads rows or computes a number.
 """
 
-from assay.reports.charts.grids import Cell as Cell
-from assay.reports.charts.grids import heat as heat
-from assay.reports.charts.grids import histogram as histogram
-from assay.reports.charts.plots import Dot as Dot
-from assay.reports.charts.plots import Line as Line
-from assay.reports.charts.plots import Point as Point
-from assay.reports.charts.plots import curve as curve
-from assay.reports.charts.plots import intervals as intervals
-from assay.reports.charts.plots import reliability as reliability
-from assay.reports.charts.plots import scatter as scatter
-from assay.reports.charts.svg import Chart as Chart
+from assay.reports.charts.grids import Cell, heat, histogram
+from assay.reports.charts.plots import Dot, Line, Point, curve, intervals, reliability, scatter
+from assay.reports.charts.svg import Chart
+
+__all__ = [
+    "Cell",
+    "Chart",
+    "Dot",
+    "Line",
+    "Point",
+    "curve",
+    "heat",
+    "histogram",
+    "intervals",
+    "reliability",
+    "scatter",
+]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from assay.records import values_by_key
 from assay.reports.charts.svg import (
     WIDTH,
     Canvas,
@@ -61,9 +62,7 @@ def intervals(
     about: str = "",
 ) -> Chart:
     """A row for each dot, by group; `aim` is a line to compare with, such as no difference."""
-    groups: dict[str, list[Dot]] = {}
-    for dot in dots:
-        groups.setdefault(dot.group, []).append(dot)
+    groups = values_by_key((dot.group, dot) for dot in dots)
     left = 14 + room_for([dot.name for dot in dots], 170)
     bottom = 10 + _ROW * (len(dots) + sum(map(bool, groups)))
     canvas = Canvas(bottom + 42)
@@ -127,8 +126,8 @@ def scatter(
     less: bool = False,
     about: str = "",
 ) -> Chart:
-    """Quality upwards against what it costs; the line joins what nothing else beats on both. `less` is better upwards,
-    and always better across."""
+    """Quality upwards against what it costs; the line joins what nothing else beats on both. `less`
+    is better upwards, and always better across."""
     drawn = [point for part in _unbroken(points) for point in part]
     missing = [point.name for point in points if not _unbroken([point])]
     plane = _Plane(
@@ -139,7 +138,7 @@ def scatter(
     canvas = plane.canvas
     canvas.across(plane.xs, 14, 276, across)
     canvas.upwards(plane.ys, 60, WIDTH - 16, upwards)
-    canvas.path([*map(plane.place, _undominated(drawn, less))], "aim")
+    canvas.path([*map(plane.place, _frontier(drawn, less))], "aim")
     for point in drawn:
         tip = f"{point.name}: {_point_text(point)} at {number(point.x)}"
         plane.mark(point, "pale s0", f"{tip}; {point.note}" if point.note else tip, 5)
@@ -183,7 +182,7 @@ def _point_text(point: Point) -> str:
     return exactly(point.y, point.low, point.high, point.method)
 
 
-def _undominated(points: Sequence[Point], less: bool) -> list[Point]:
+def _frontier(points: Sequence[Point], less: bool) -> list[Point]:
     """From the cheapest on, each that is better than all cheaper ones."""
     sign = 1 if less else -1
     best: list[Point] = []
@@ -212,7 +211,8 @@ def _label_all(
 
 
 def _label(canvas: Canvas, x: float, y: float, name: str, taken: _Taken) -> None:
-    """Beside the dot, where no other name stands; left out where there is no room, as the tip has it."""
+    """Beside the dot, where no other name stands; left out where there is no room, as the tip has
+    it."""
     shown = cut(name, 130)
     wide = width_of(shown)
     for dx, dy in ((9, -6), (-9 - wide, -6), (9, 15), (-9 - wide, 15), (9, -20), (9, 29)):
@@ -240,7 +240,8 @@ class Line(msgspec.Struct, kw_only=True):
 def curve(
     title: str, lines: Sequence[Line], *, across: str, upwards: str, about: str = ""
 ) -> Chart:
-    """A line for each series with the band of its intervals; where a value is missing, the line is broken."""
+    """A line for each series with the band of its intervals; where a value is missing, the line is
+    broken."""
     canvas = Canvas(324 + 18 * ((len(lines) + 1) // 2))
     everything = [point for line in lines for point in line.points]
     known = [point.x for point in everything]
@@ -284,7 +285,8 @@ def _unbroken(points: Sequence[Point]) -> list[list[Point]]:
 def reliability(
     title: str, points: Sequence[Point], *, across: str, upwards: str, about: str = ""
 ) -> Chart:
-    """What was said against what is so, both from 0 to 1: on the diagonal both are the same."""
+    """Draw what was said against what is so, both from 0 to 1: on the diagonal both are the
+    same."""
     canvas = Canvas(330)
     xs = Scale([0, 1], 64, WIDTH - 20)
     ys = Scale([0, 1], 272, 14)

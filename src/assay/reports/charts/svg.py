@@ -70,7 +70,8 @@ def exactly(
 
 
 def safe(text: str) -> str:
-    """Any text as the content of an element: on one line, controls as codes, nothing that XML forbids."""
+    """Any text as the content of an element: on one line, controls as codes, nothing that XML
+    forbids."""
     return escape(one_line(text).translate(_NOT_XML))
 
 
@@ -116,7 +117,7 @@ class Scale:
         self.start, self.stop = start, stop
 
     def at(self, value: float) -> float:
-        """Where a number stands; one outside stands at the edge."""
+        """Return where a number is; one outside is at the edge."""
         if self.log:
             value = math.log10(value) if value > 0 else self.low
         share = min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))

@@ -5,7 +5,13 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from assay.analysis.compare.measured import Matched, bound_metric, matched, measured, shared_policy
+from assay.analysis.compare.measured import (
+    Matched,
+    bound_metric,
+    match_sides,
+    measured,
+    shared_policy,
+)
 from assay.analysis.compare.notes import answer_of, telling_rows
 from assay.analysis.compare.paired import Side, read_side, shared_label
 from assay.errors import UserError
@@ -66,7 +72,7 @@ def _matched(experiments: Experiments, query: Query) -> Matched:
                 f"there is no mean score of {side.side.name!r} under {label!r}",
                 fix="choose another label",
             )
-    return matched(candidate, baseline)
+    return match_sides(candidate, baseline)
 
 
 def _first_label(sides: list[Side]) -> str:

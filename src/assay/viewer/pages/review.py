@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.analysis.judge.label import Labelling
 from assay.analysis.judge.label_frame import Address, Frame, Unit, labels_of
-from assay.analysis.judge.labelling import Chosen, choose
+from assay.analysis.judge.labelling import ChosenAnswer, choose
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.stats.agreement import Agreement, agreement
@@ -158,7 +158,7 @@ def _is_name(text: str) -> bool:
     return text != "" and plain(text) == text and not {"\n", "\t"} & {*text}
 
 
-def _chosen(labelling: Labelling, id: str, count: int) -> Chosen | None:
+def _chosen(labelling: Labelling, id: str, count: int) -> ChosenAnswer | None:
     """The answer as it was chosen. Labels that others gave since then may have taken it off this person's list."""
     for answer in labelling.order:
         if unit_id(answer.unit.address) == id:
