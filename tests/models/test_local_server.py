@@ -55,7 +55,7 @@ def supervisors() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if any("_supervise" in word for word in child.cmdline())
+        if any("children.py" in word for word in child.cmdline())
     ]
 
 

