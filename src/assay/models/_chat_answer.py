@@ -61,8 +61,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     try:
         answer = _answer(body)
     except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+        raise _not_json(body, secrets) from None
     if not answer.choices:
         raise TransientError(
             f"the server's answer has no choices: {server_message(secrets.scrubbed(body))[1]}"
@@ -115,9 +114,13 @@ def decoded(
         message = server_message(secrets.scrubbed(body))[1]
         raise TransientError(f"the server's answer is not {noun}: {message}") from None
     except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+        raise _not_json(body, secrets) from None
     return answer
+
+
+def _not_json(body: bytes, secrets: Secrets) -> TransientError:
+    message = excerpt(secrets.scrubbed(body)) or "it is empty"
+    return TransientError(f"the server's answer is not JSON: {message}")
 
 
 def check_depth(values: list[Any]) -> None:
@@ -134,29 +137,22 @@ def check_depth(values: list[Any]) -> None:
 
 def _logprobs(given: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them; the lists of the completions API are put into that shape."""
-    if not isinstance(given, dict):
-        return None
-    found: dict[str, Any] = given
-    content: Any = found.get("content")
-    if isinstance(content, list):
-        return content or None
-    tokens, values = found.get("tokens"), found.get("token_logprobs")
-    if not isinstance(tokens, list) or not isinstance(values, list):
-        return None
-    others: Any = found.get("top_logprobs")
-    tops: list[Any] = others if isinstance(others, list) else [None] * len(tokens)
-    return [
-        {"token": token, "logprob": value, "top_logprobs": _top(top)}
-        for token, value, top in zip(tokens, values, tops, strict=False)
-    ] or None
+    match given:
+        case {"content": list(content)}:
+            return content or None
+        case {"tokens": list(tokens), "token_logprobs": list(values), **others}:
+            tops = others.get("top_logprobs")
+            tops = map(fields_of, tops if isinstance(tops, list) else [None] * len(tokens))
+            return [
+                {"token": token, "logprob": value, "top_logprobs": _entries(top)}
+                for token, value, top in zip(tokens, values, tops, strict=False)
+            ] or None
+        case _:
+            return None
 
 
-def _top(found: Any) -> list[Any]:
-    return (
-        [{"token": token, "logprob": value} for token, value in found.items()]
-        if isinstance(found, dict)
-        else []
-    )
+def _entries(top: dict[str, Any]) -> list[Any]:
+    return [{"token": token, "logprob": value} for token, value in top.items()]
 
 
 def count(value: int | None) -> int | None:

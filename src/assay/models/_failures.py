@@ -13,7 +13,6 @@ from assay.models._secrets import Secrets
 from assay.models._transport import Reply
 from assay.registry import nearest
 
-WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 UNREADABLE = (ValueError, RecursionError)
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time

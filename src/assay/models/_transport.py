@@ -7,7 +7,7 @@ knows what a language model is.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -17,11 +17,12 @@ from assay.models._plain_http import Arrivals, Broken, Headers, PlainClient, Too
 from assay.models._reqwest import ReqwestClient
 
 MAX_BODY = 64 * 1024 * 1024
+_WANTED = ("retry-after", "retry-after-ms", "location")
 _PROXY_VARIABLES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
 class Reply(NamedTuple):
-    """An HTTP answer; `headers` has the few that were asked for and came, by their name in lower case."""
+    """An HTTP answer; `headers` has the few that tell something and came, by their name in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -31,19 +32,11 @@ class Reply(NamedTuple):
 class Transport:
     """Connections to one server, opened at the first request and kept for all that follow."""
 
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        *,
-        wanted: Sequence[str] = (),
-        max_body: int = MAX_BODY,
-    ) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], *, max_body: int = MAX_BODY) -> None:
         self.url = url
         self.shown = shown_url(url)
         self.max_body = max_body
         self._headers = dict(headers)
-        self._wanted = wanted
         self._client: PlainClient | ReqwestClient | None = None
 
     async def post(
@@ -69,7 +62,7 @@ class Transport:
         url: str,
         body: bytes,
         timeout: float,
-        headers: Headers = None,
+        headers: Headers,
         arrivals: Arrivals | None = None,
     ) -> Reply:
         try:
@@ -92,7 +85,7 @@ class Transport:
             raise
         if answer.status == 200:
             return Reply(200, {}, answer.body)
-        came = ((name, answer.header(name.encode())) for name in self._wanted)
+        came = ((name, answer.header(name.encode())) for name in _WANTED)
         named = {name: value.decode("latin-1") for name, value in came if value is not None}
         return Reply(answer.status, named, answer.body)
 

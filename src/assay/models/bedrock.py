@@ -11,15 +11,16 @@ from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import decoded
 from assay.models._chat_form import (
     FINISH,
-    arguments,
     chat_call,
     function_in,
-    inline,
+    media_of,
     name_and_description,
+    own_params,
     params_without,
     refuse_audio,
     token_counts,
-    without_system,
+    tool_calls,
+    turns,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._sigv4 import Keys, signed
@@ -53,41 +54,18 @@ _encode = msgspec.json.encode
 # ---- what is sent
 
 
-def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and the turns that remain; the API wants users and assistants to take turns."""
-    system, rest = without_system(messages)
-    made: list[dict[str, Any]] = []
-    for message in rest:
-        role, content = message.get("role"), message.get("content")
-        if role == "tool":
-            result = {
-                "toolUseId": message.get("tool_call_id"),
-                "content": [{"text": content_text(content)}],
-            }
-            blocks = [{"toolResult": result}]
-        else:
-            blocks = [
-                _block(part) for part in (content if isinstance(content, list) else [content or ""])
-            ]
-            blocks = [block for block in blocks if block != {"text": ""}]
-            blocks += [_tool_use(call) for call in message.get("tool_calls") or ()]
-        speaker = "assistant" if role == "assistant" else "user"
-        if made and made[-1]["role"] == speaker:
-            made[-1]["content"] += blocks
-        else:
-            made.append({"role": speaker, "content": blocks})
-    return system, made
-
-
-def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
-    function: Any = call.get("function") or {}
-    return {
-        "toolUse": {
-            "toolUseId": call.get("id"),
-            "name": function.get("name"),
-            "input": arguments(function),
-        }
-    }
+def _content(message: Message) -> list[Any]:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        text = {"text": content_text(content)}
+        return [{"toolResult": {"toolUseId": message.get("tool_call_id"), "content": [text]}}]
+    parts = content if isinstance(content, list) else [content or ""]
+    said = [block for block in map(_block, parts) if block != {"text": ""}]
+    calls = [
+        {"toolUse": {"toolUseId": id, "name": name, "input": arguments}}
+        for id, name, arguments in tool_calls(message)
+    ]
+    return [*said, *calls]
 
 
 def _block(part: Any) -> dict[str, Any]:
@@ -98,13 +76,13 @@ def _block(part: Any) -> dict[str, Any]:
         return part
     if part["type"] == "text":
         return {"text": part.get("text")}
-    media = inline(part)
-    if media is None:
+    media_type, data = media_of(part) or ("", "")
+    if not media_type:
         raise PermanentError("Bedrock takes no media by address", fix="give the file by its path")
-    form = media[0].rpartition("/")[2]
+    form, source = media_type.rpartition("/")[2], {"bytes": data}
     if part["type"] == "image_url":
-        return {"image": {"format": form, "source": {"bytes": media[1]}}}
-    return {"document": {"format": form, "name": "document", "source": {"bytes": media[1]}}}
+        return {"image": {"format": form, "source": source}}
+    return {"document": {"format": form, "name": "document", "source": source}}
 
 
 def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
@@ -260,16 +238,11 @@ class BedrockModel(HttpModel):
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
         params = request.params
-        named = {
-            _NAMES.get(key, key): value for key, value in params.items() if key not in _NOT_SENT
-        }
-        if isinstance(stop := named.get("stopSequences"), str):
-            named["stopSequences"] = [stop]
-        if isinstance(limit := named.get("maxTokens"), int | float) and limit <= 0:
-            del named["maxTokens"]
-        system, messages = turns(request.messages)
-        others = params_without(named, _INFERENCE)
-        common = params_without(named, others)
+        named = own_params(params, _NAMES, _NOT_SENT)
+        # users and assistants must take turns
+        system, messages = turns(request.messages, _content, alternate=True)
+        common = {key: value for key, value in named.items() if key in _INFERENCE}
+        others = params_without(named, common)
         sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
         if others:
             sent["additionalModelRequestFields"] = others

@@ -8,16 +8,16 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import count, decoded
+from assay.models._chat_answer import count, decoded, fields_of
 from assay.models._chat_form import (
-    arguments,
     chat_call,
     function_in,
-    inline,
     mappings,
+    media_of,
     name_and_description,
-    params_without,
-    without_system,
+    own_params,
+    tool_calls,
+    turns,
 )
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -51,11 +51,7 @@ _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 def generation(params: Mapping[str, Any], sample_index: int, model_name: str) -> dict[str, Any]:
     """The `generationConfig` of the chat API's parameters."""
-    sent = {_NAMES.get(key, key): value for key, value in params_without(params, _NOT_SENT).items()}
-    if isinstance(limit := sent.get("maxOutputTokens"), int | float) and limit <= 0:
-        del sent["maxOutputTokens"]
-    if isinstance(stop := sent.get("stopSequences"), str):
-        sent["stopSequences"] = [stop]
+    sent = own_params(params, _NAMES, _NOT_SENT)
     if isinstance(seed := sent.get("seed"), int):
         sent["seed"] = seed + sample_index
     form = params.get("response_format")
@@ -71,57 +67,39 @@ def generation(params: Mapping[str, Any], sample_index: int, model_name: str) ->
     return sent
 
 
-def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and the turns that remain; results of tools that follow one another are one turn."""
-    system, rest = without_system(messages)
-    contents: list[dict[str, Any]] = []
-    called: dict[Any, Any] = {}
-    for message in rest:
-        role, content = message.get("role"), message.get("content")
-        if role == "tool":
-            parts = [_tool_result(message, called)]
-            last = contents[-1] if contents and contents[-1]["role"] == "user" else None
-            if last is not None and "functionResponse" in last["parts"][-1]:
-                last["parts"] += parts
-                continue
-        else:
-            parts = _content_parts(content)
-        for call in message.get("tool_calls") or ():
-            function: Any = call.get("function") or {}
-            called[call.get("id")] = function.get("name")
-            parts.append(_function_call(call, function))
-        contents.append(
-            {"role": "model" if role == "assistant" else "user", "parts": parts or [{"text": ""}]}
-        )
-    return system, contents
+def contents(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the system prompt, and the turns that remain."""
+    names: dict[Any, Any] = {}  # of functions, by their calls
+    system, said = turns(messages, lambda message: _parts_of(message, names))
+    roles = {"user": "user", "assistant": "model"}
+    return system, [
+        {"role": roles[turn["role"]], "parts": turn["content"] or [{"text": ""}]} for turn in said
+    ]
 
 
-def _content_parts(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return [_part(part) for part in content]
-    return [{"text": content}] if isinstance(content, str) and content else []
+def _parts_of(message: Message, names: dict[Any, Any]) -> list[Any]:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        name = message.get("name") or names.get(message.get("tool_call_id"))
+        result = {"result": content_text(content)}
+        return [{"functionResponse": {"name": name, "response": result}}]
+    said = content if isinstance(content, list) else []
+    if isinstance(content, str) and content:
+        said = [{"type": "text", "text": content}]
+    parts = [_part(part) for part in said]
+    for call, (id, name, arguments) in zip(
+        message.get("tool_calls") or (), tool_calls(message), strict=True
+    ):
+        names[id] = name
+        parts.append({"functionCall": {"name": name, "args": arguments}, **_signature(call)})
+    return parts
 
 
-def _function_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
-    """With the signature of the thoughts before it, which newer models want back."""
-    part: dict[str, Any] = {
-        "functionCall": {"name": function.get("name"), "args": arguments(function)}
-    }
-    extra: Any = call.get("extra_content")
-    signature = (
-        extra.get("google", {}).get("thought_signature") if isinstance(extra, dict) else None
-    )
-    return {**part, "thoughtSignature": signature} if signature else part
-
-
-def _tool_result(message: Message, called: Mapping[Any, Any]) -> dict[str, Any]:
-    name = message.get("name") or called.get(message.get("tool_call_id"))
-    return {
-        "functionResponse": {
-            "name": name,
-            "response": {"result": content_text(message.get("content"))},
-        }
-    }
+def _signature(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return that of the thoughts before a call, which newer models want back."""
+    extra = fields_of(fields_of(call.get("extra_content")).get("google"))
+    signature = extra.get("thought_signature")
+    return {"thoughtSignature": signature} if signature else {}
 
 
 def _part(part: Any) -> Any:
@@ -129,11 +107,10 @@ def _part(part: Any) -> Any:
         return part
     if part.get("type") == "text":
         return {"text": part.get("text")}
-    if found := inline(part):
-        return {"inlineData": {"mimeType": found[0], "data": found[1]}}
-    if image := part.get("image_url"):
-        return {"fileData": {"fileUri": image.get("url") if isinstance(image, dict) else image}}
-    return part
+    media_type, data = media_of(part) or ("", "")
+    if media_type:
+        return {"inlineData": {"mimeType": media_type, "data": data}}
+    return {"fileData": {"fileUri": data}} if data and "image_url" in part else part
 
 
 def tools(offered: Sequence[Any]) -> list[Any]:
@@ -304,7 +281,7 @@ class GeminiModel(HttpModel):
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
-        system, contents = turns(request.messages)
+        system, messages = contents(request.messages)
         extra = dict(self._extra)
         config = generation(request.params, request.sample_index, self.model_name) | extra.pop(
             "generationConfig", {}
@@ -316,4 +293,4 @@ class GeminiModel(HttpModel):
             sent["toolConfig"] = tool_choice(choice)
         if system:
             sent["systemInstruction"] = {"parts": [{"text": system}]}
-        return _encode({**sent, **extra, "contents": contents})
+        return _encode({**sent, **extra, "contents": messages})

@@ -14,7 +14,6 @@ from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._chat_form import params_without
 from assay.models._failures import (
-    WANTED_HEADERS,
     failure,
     model_names,
     server_message,
@@ -106,13 +105,13 @@ class HttpModel:
             )
         self.name = name
         self.model_name = (settings.model_name or name).removeprefix(self.prefix)
-        own: dict[str, Any] = {
+        self.identity: Mapping[str, Any] = {
+            **identity,
             "name": name,
             "model_name": self.model_name,
             "revision": settings.revision,
             "extra_body": extra_body,
         }
-        self.identity: Mapping[str, Any] = {**identity, **own}
         self._extra = extra_body
         self._key = (api_key or "").strip()
         headers = settings.headers or {}
@@ -140,7 +139,7 @@ class HttpModel:
         hidden = {name: value for name, value in headers.items() if name != self.public}
         self.protect(base, {**hidden, **secrets})
         self.sent = {"content-type": "application/json", **headers}
-        self._transport = Transport(base + path, self.sent, wanted=WANTED_HEADERS)
+        self._transport = Transport(base + path, self.sent)
 
     async def own_headers(self, method: str, url: str, body: bytes) -> Mapping[str, str] | None:
         """Return the headers of this request alone."""
@@ -160,9 +159,12 @@ class HttpModel:
                 return await self._streamed(request)
             return await self._read(await self._send(request))
         except CallError as error:
-            error.what = self._secrets.text(error.what)
-            error.where = error.where or self._transport.shown
-            raise
+            raise self._without_secrets(error) from None
+
+    def _without_secrets(self, error: CallError) -> CallError:
+        error.what = self._secrets.text(error.what)
+        error.where = error.where or self._transport.shown
+        return error
 
     async def _read(self, reply: Reply) -> Completion:
         if 200 <= reply.status < 300:
@@ -190,28 +192,25 @@ class HttpModel:
 
     async def failure(self, reply: Reply) -> CallError:
         """Return what an answer that is not a success means."""
-        where = self._transport.shown
-        error = failure(
+        return await unknown_model(reply, self.models, self.model_name, self._failure(reply))
+
+    def _failure(self, reply: Reply) -> CallError:
+        return failure(
             reply,
             model_name=self.model_name,
-            where=where,
+            where=self._transport.shown,
             key_fix=self.key_fix,
             secrets=self._secrets,
         )
-        return await unknown_model(reply, self.models, self.model_name, error)
 
     async def models(self) -> list[str]:
         """What the server says it has. Raises CallError."""
         reply = await self.list_models()
-        where = self._transport.shown
         if reply.status == 404:
-            raise LaneError(
-                "the server has no list of models (HTTP 404)", where=where, fix="check its address"
-            )
+            what = "the server has no list of models (HTTP 404)"
+            raise LaneError(what, where=self._transport.shown, fix="check its address")
         if reply.status != 200:
-            raise failure(
-                reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets
-            )
+            raise self._failure(reply)
         return model_names(self._secrets.masked(reply.body))
 
     async def list_models(self) -> Reply:
@@ -289,9 +288,7 @@ class OpenAIModel(HttpModel):
         try:
             return await self._asker.ask(request)
         except CallError as error:
-            error.what = self._secrets.text(error.what)
-            error.where = error.where or self._transport.shown
-            raise
+            raise self._without_secrets(error) from None
 
     async def close(self) -> None:
         self._asker = None
@@ -309,11 +306,8 @@ class OpenAIModel(HttpModel):
             sent.setdefault(self.rename[ours], sent[ours])
             del sent[ours]
         if self.stream:
-            sent = {
-                "stream": True,
-                **({"stream_options": {"include_usage": True}} if self.counted else {}),
-                **sent,
-            }
+            usage = {"stream_options": {"include_usage": True}} if self.counted else {}
+            sent = {"stream": True, **usage, **sent}
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
@@ -332,10 +326,7 @@ def base_url(endpoint: str, *, where: str = "", version: str = "/v1") -> str:
 
 def _key_for(base: str) -> str:
     """The key from the environment, for the servers that it surely belongs to: OpenAI's and OPENAI_BASE_URL."""
-    base_of_key = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
-    if urlsplit(base).hostname != "api.openai.com" and base not in (
-        base_of_key,
-        f"{base_of_key}/v1",
-    ):
-        return ""
-    return os.environ.get("OPENAI_API_KEY", "").strip()
+    own = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
+    if urlsplit(base).hostname == "api.openai.com" or base in (own, f"{own}/v1"):
+        return os.environ.get("OPENAI_API_KEY", "").strip()
+    return ""
