@@ -82,7 +82,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         reasoning=message.reasoning_content or message.reasoning or None,
         tool_calls=message.tool_calls or None,
         refused=bool(message.refusal) or choice.finish_reason == "content_filter",
-        logprobs=_logprobs(choice.logprobs) if choice.logprobs else None,
+        logprobs=_logprobs(choice.logprobs),
     )
 
 

@@ -16,8 +16,8 @@ from assay.registry import nearest
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 UNREADABLE = (ValueError, RecursionError)
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
-_RETRY = (408, 409, 425)
-_OVERLOAD = (503, 529)
+_RETRY = (408, 409, 425, 429)
+_OVERLOAD = (429, 503, 529)
 _LISTED = 20  # model names in an error
 _TEXTS = ("message", "Message", "detail", "error")  # where servers say what is wrong
 _LISTS = ("data", "models", "publisherModels", "modelSummaries")  # where providers put them
@@ -47,33 +47,24 @@ def failure(
     if status == 402 or _NO_CREDIT.search(f"{code} {message}"):
         return LaneError(f"the account has no credit left ({summary})", where=where)
     if status in (400, 413, 422, 500) and _TOO_LONG.search(f"{code} {message}"):
+        what = f"the prompt is too long for the model ({summary})"
         fix = "shorten the prompt, lower `max_tokens`, or use a model with more context"
-        return PermanentError(
-            f"the prompt is too long for the model ({summary})", where=where, fix=fix
-        )
-    if status == 429 or status in _OVERLOAD:
-        wait = retry_after(reply.headers)
-        if wait is None and (told := _DELAY.search(reply.body)):
-            wait = min(float(told[1]), LONGEST_WAIT)
-        return TransientError(summary, where=where, overload=True, retry_after=wait)
+        return PermanentError(what, where=where, fix=fix)
     if status in _RETRY or status >= 500:
-        return TransientError(summary, where=where, retry_after=retry_after(reply.headers))
+        overload = status in _OVERLOAD
+        return TransientError(summary, where=where, overload=overload, retry_after=_wait(reply))
+    what = fix = ""
     if status in (401, 403) or (status == 400 and _NO_KEY.search(message)):
-        return LaneError(f"the server refused the API key ({summary})", where=where, fix=key_fix)
-    if status == 404:
-        return LaneError(
-            f"the server does not know the model {model_name!r} ({summary})",
-            where=where,
-            fix="check `model_name` and the path of `endpoint`",
-        )
-    if 300 <= status < 400:
+        what, fix = f"the server refused the API key ({summary})", key_fix
+    elif status == 404:
+        what = f"the server does not know the model {model_name!r} ({summary})"
+        fix = "check `model_name` and the path of `endpoint`"
+    elif 300 <= status < 400:
         target = excerpt(secrets.scrubbed(reply.headers.get("location", "nowhere").encode()))
-        return LaneError(
-            f"the server redirects to {_USER.sub('//', target)}",
-            where=where,
-            fix="put the new address into `endpoint`",
-        )
-    return PermanentError(summary, where=where)
+        what = f"the server redirects to {_USER.sub('//', target)}"
+        fix = "put the new address into `endpoint`"
+    error = LaneError if what else PermanentError
+    return error(what or summary, where=where, fix=fix)
 
 
 async def unknown_model(
@@ -104,10 +95,8 @@ def model_names(body: bytes) -> list[str]:
     """The names in a server's list of models; providers put them under different keys."""
     try:
         content: Any = msgspec.json.decode(body)
-        rows: Any = content
-        if isinstance(content, dict):
-            rows = next(content[key] for key in _LISTS if key in content)
-        names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
+        rows = _first_of(content, _LISTS) if isinstance(content, dict) else content
+        names = (_first_of(row, ("id", "name", "modelId")) for row in rows)
         return [
             excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names
         ]
@@ -115,6 +104,16 @@ def model_names(body: bytes) -> list[str]:
         raise TransientError(
             f"the server's answer is not a list of models: {excerpt(body)}"
         ) from None
+
+
+def _wait(reply: Reply) -> float | None:
+    delay = _DELAY.search(reply.body)
+    seconds = retry_after(reply.headers)
+    return min(float(delay[1]), LONGEST_WAIT) if seconds is None and delay else seconds
+
+
+def _first_of(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next(fields[name] for name in names if name in fields)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -212,28 +212,22 @@ class Completions:
             return int(self._begins)
         return len((await self._scored([text], timeout)).prompts[0].texts) - self.behind
 
-    async def _scored(self, prompts: list[str], timeout: float) -> Scored:
+    async def _scored(self, texts: list[str], timeout: float) -> Scored:
         """The tokens of each prompt, counted: a server that drops some must not be believed."""
         if self._together is not False:
             try:
-                scored = self._counted(await self._asked(prompts, timeout), len(prompts))
+                scored = self._counted(await self._asked(texts, timeout), len(texts))
             except Unfit:
-                if self._together or len(prompts) == 1:
+                if self._together or len(texts) == 1:
                     raise
             else:
-                self._together = self._together or len(prompts) > 1 or None
+                self._together = self._together or len(texts) > 1 or None
                 return scored
-        parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in prompts]
+        parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in texts]
         self._together = False
-        usage = Usage(
-            *(
-                total([getattr(part.usage, name) for part in parts])
-                for name in Usage.__struct_fields__
-            )
-        )
-        return Scored(
-            [part.prompts[0] for part in parts], usage, parts[0].model, parts[0].fingerprint
-        )
+        counts = zip(*(msgspec.structs.astuple(part.usage) for part in parts), strict=True)
+        prompts = [part.prompts[0] for part in parts]
+        return parts[0]._replace(prompts=prompts, usage=Usage(*map(total, counts)))
 
     def _counted(self, scored: Scored, prompts: int) -> Scored:
         if len(scored.prompts) != prompts:

@@ -125,11 +125,8 @@ class LocalServer:
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
             lines = log.read().decode(errors="replace").splitlines()
-        kept = [
-            line
-            for line in lines
-            if line.strip() and not any(f"GET {path} " in line for path in HEALTH_PATHS)
-        ]
+        asked = re.compile(rf"GET ({'|'.join(HEALTH_PATHS)}) ")
+        kept = [line for line in lines if line.strip() and not asked.search(line)]
         shown = "".join(f"\n    {plain(line.rstrip())[:300]}" for line in kept[-LOG_LINES:])
         return f"{self.log}, which ends so:{shown}" if shown else f"{self.log}, which is empty"
 

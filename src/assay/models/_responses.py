@@ -113,43 +113,45 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     answer = decoded(_decode, body, secrets, "a response", lambda answer: answer.output)
     if answer.status in ("failed", "cancelled"):
         raise TransientError(f"the server gave up: {server_message(secrets.scrubbed(body))[1]}")
-    parts = [
-        part
-        for item in answer.output
-        if item.get("type") == "message"
-        for part in mappings(item.get("content"))
-    ]
-    refusal = texts_of(parts, "refusal", "refusal")
+    messages = _parts(answer, "message", "content")
+    refusal = texts_of(messages, "refusal", "refusal")
     calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
-    why = (answer.incomplete_details or _Reason()).reason
-    finish = _FINISH.get(why or "", why) or ("tool_calls" if calls else "stop")
+    finish = _finish(answer) or ("tool_calls" if calls else "stop")
     usage = answer.usage or _Usage()
-    thoughts = [
-        part
-        for item in answer.output
-        if item.get("type") == "reasoning"
-        for part in _thoughts(item)
-    ]
-    logprobs = [entry for part in parts for entry in mappings(part.get("logprobs"))]
+    logprobs = [entry for part in messages for entry in mappings(part.get("logprobs"))]
     return Completion(
-        text=texts_of(parts, "output_text", "text") or refusal,
+        text=texts_of(messages, "output_text", "text") or refusal,
         finish_reason=finish,
         response_id=answer.id,
         prompt_tokens=count(usage.input_tokens),
         completion_tokens=count(usage.output_tokens),
         total_tokens=count(usage.total_tokens),
         served_model=answer.model,
-        reasoning="\n\n".join(thoughts) or None,
+        reasoning=_thoughts(answer) or None,
         tool_calls=calls or None,
         refused=bool(refusal) or finish == "content_filter",
         logprobs=logprobs or None,
     )
 
 
-def _thoughts(item: dict[str, Any]) -> list[str]:
-    """Its own words where the server shows them, else their summary."""
-    parts = mappings(item.get("content")) or mappings(item.get("summary"))
-    return [str(part["text"]) for part in parts if part.get("text")]
+def _finish(answer: _Answer) -> str | None:
+    why = answer.incomplete_details and answer.incomplete_details.reason
+    return _FINISH.get(why or "", why)
+
+
+def _thoughts(answer: _Answer) -> str:
+    """Return its own words where the server shows them, else their summary."""
+    parts = _parts(answer, "reasoning", "content", "summary")
+    return "\n\n".join(str(part["text"]) for part in parts if part.get("text"))
+
+
+def _parts(answer: _Answer, kind: str, *keys: str) -> list[dict[str, Any]]:
+    """Return the parts of all items of a kind, from the first of these fields that has any."""
+    parts: list[dict[str, Any]] = []
+    for item in answer.output:
+        if item.get("type") == kind:
+            parts += next(filter(None, (mappings(item.get(key)) for key in keys)), [])
+    return parts
 
 
 def _tool_call(item: dict[str, Any]) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from assay.registry import model
 from assay.text.messages import content_text
 
 _encode = msgspec.json.encode
-_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
-_FILTERS = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"}
+_FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE")
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERS, "content_filter")}
 
 _NAMES = {  # of the chat API's parameters in `generationConfig`; others are sent as they are called
     "top_p": "topP",
@@ -171,11 +171,8 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 
 def _parts(answer: _Answer) -> list[dict[str, Any]]:
-    return [
-        part
-        for candidate in answer.candidates[:1]
-        for part in (candidate.content or _Content()).parts
-    ]
+    content = answer.candidates[0].content if answer.candidates else None
+    return content.parts if content else []
 
 
 def _free(answer: _Answer) -> list[Any]:
@@ -192,30 +189,30 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
             f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}"
         )
     usage = answer.usageMetadata or _Usage()
-    written, thought = usage.candidatesTokenCount, usage.thoughtsTokenCount
-    calls = [
-        _tool_call(part, number)
-        for number, part in enumerate(parts)
-        if isinstance(part.get("functionCall"), dict)
-    ]
-    reason = answer.candidates[0].finishReason if answer.candidates else "SAFETY"
-    filtered = reason in _FILTERS
-    finish = "content_filter" if filtered else _FINISH.get(reason or "", reason)
+    called = (part for part in enumerate(parts) if isinstance(part[1].get("functionCall"), dict))
+    calls = [_tool_call(part, number) for number, part in called]
+    chosen = answer.candidates[0] if answer.candidates else _Candidate(finishReason="SAFETY")
+    finish = _FINISH.get(chosen.finishReason or "", chosen.finishReason)
+    if calls and finish == "stop":
+        finish = "tool_calls"
     return Completion(
         text=_joined(parts, thought=False),
-        finish_reason="tool_calls" if calls and finish == "stop" else finish,
+        finish_reason=finish,
         response_id=answer.responseId,
         prompt_tokens=count(usage.promptTokenCount),
-        completion_tokens=None
-        if written is None and thought is None
-        else count((written or 0) + (thought or 0)),
+        completion_tokens=count(_written(usage)),
         total_tokens=count(usage.totalTokenCount),
         served_model=answer.modelVersion,
         reasoning=_joined(parts, thought=True) or None,
         tool_calls=calls or None,
-        refused=filtered,
-        logprobs=_logprobs(answer.candidates[0].logprobsResult) if answer.candidates else None,
+        refused=finish == "content_filter",
+        logprobs=_logprobs(chosen.logprobsResult),
     )
+
+
+def _written(usage: _Usage) -> int | None:
+    counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount]
+    return None if counts == [None, None] else sum(number or 0 for number in counts)
 
 
 def _joined(parts: list[dict[str, Any]], *, thought: bool) -> str:
@@ -233,10 +230,16 @@ def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 def _logprobs(found: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them."""
-    fields: dict[str, Any] = found if isinstance(found, dict) else {}
-    chosen = map(_token, mappings(fields.get("chosenCandidates")))
-    tops = (mappings(top.get("candidates")) for top in mappings(fields.get("topCandidates")))
-    return [{**token, "top_logprobs": [*map(_token, next(tops, ()))]} for token in chosen] or None
+    fields = fields_of(found)
+    tops = map(_tops, mappings(fields.get("topCandidates")))
+    return [
+        {**_token(token), "top_logprobs": next(tops, [])}
+        for token in mappings(fields.get("chosenCandidates"))
+    ] or None
+
+
+def _tops(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [_token(candidate) for candidate in mappings(entry.get("candidates"))]
 
 
 def _token(entry: Mapping[str, Any]) -> dict[str, Any]:
