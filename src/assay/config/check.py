@@ -33,27 +33,21 @@ _MISSING = object()
 
 def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     """The Struct of a mapping; null is the same as not given, a required text that is wrong becomes empty."""
+    fields = {field.name: field for field in msgspec.structs.fields(struct)}
+    required = [name for name, field in fields.items() if field.required]
+    values: dict[str, Any] = dict.fromkeys(required, "")
     if not isinstance(value, Mapping):
         document.report(f"{brief(key)} must be a mapping, got {shown(value)}", key)
-        return struct(
-            **{field.name: "" for field in msgspec.structs.fields(struct) if field.required}
-        )
-    fields = {field.name: field for field in msgspec.structs.fields(struct)}
+        return struct(**values)
     unknown = [name for name in value if name not in fields]
     for name in unknown:
         document.report(f"unknown key {name!r}", (*key, name), nearest(name, fields))
-    values: dict[str, Any] = {}
     for name, field in fields.items():
-        written = value.get(name)
-        converted = (
-            _MISSING if written is None else _convert(written, field.type, (*key, name), document)
-        )
-        if converted is not _MISSING:
-            values[name] = converted
-        elif field.required:
-            values[name] = ""
-            if written is None and not unknown:
-                document.report(f"{brief(key)} needs a {name}", key, f"add `{name}:`")
+        if value.get(name) is not None:
+            converted = _convert(value[name], field.type, (*key, name), document)
+            values |= {} if converted is _MISSING else {name: converted}
+        elif field.required and not unknown:
+            document.report(f"{brief(key)} needs a {name}", key, f"add `{name}:`")
     return struct(**values)
 
 
@@ -66,11 +60,8 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
         converted = [_convert(part, entry, (*key, n), document) for n, part in enumerate(value)]
         return [part for part in converted if part is not _MISSING]
     if get_origin(core) is Literal and value not in get_args(core):
-        document.report(
-            f"{brief(key)}: {shown(value)} is not possible",
-            key,
-            nearest(str(value), get_args(core)),
-        )
+        what = f"{brief(key)}: {shown(value)} is not possible"
+        document.report(what, key, nearest(str(value), get_args(core)))
         return _MISSING
     value = _plain(value, core, key, document)
     if value is _MISSING:
@@ -114,12 +105,10 @@ def _wanted(hint: Any) -> str:
     """`a whole number of at least 1`."""
     core = core_type(hint)
     words = [_WORDS.get(get_origin(core) or core, str(core))]
-    for part in (hint, *get_args(hint)):
-        for meta in (mark for mark in getattr(part, "__metadata__", ()) if isinstance(mark, Meta)):
-            words += [
-                f"{text} {bound:g}"
-                for name, text in _BOUNDS.items()
-                if (bound := getattr(meta, name)) is not None
-            ]
+    marks = [mark for part in (hint, *get_args(hint)) for mark in getattr(part, "__metadata__", ())]
+    for meta in marks:
+        if isinstance(meta, Meta):
+            bounds = {text: getattr(meta, name) for name, text in _BOUNDS.items()}
+            words += [f"{text} {bound:g}" for text, bound in bounds.items() if bound is not None]
             words += ["that is not empty"] if meta.min_length else []
     return " and ".join([" ".join(words[:2]), *words[2:]])

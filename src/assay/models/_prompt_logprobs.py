@@ -75,14 +75,10 @@ class Generate(Completions):
         }
         body |= {"logprob_start_len": 0, "top_logprobs_num": 1, "return_text_in_logprobs": True}
         url = self._server.base.removesuffix("/v1") + "/generate"
-        metas = [
-            each.meta_info
-            for each in await answered(self._server, url, body, list[_Generated], timeout)
-        ]
-        sent, made = (
-            total([getattr(meta, f"{kind}_tokens") for meta in metas])
-            for kind in ("prompt", "completion")
-        )
+        answers = await answered(self._server, url, body, list[_Generated], timeout)
+        metas = [answer.meta_info for answer in answers]
+        sent = total([meta.prompt_tokens for meta in metas])
+        made = total([meta.completion_tokens for meta in metas])
         return Scored([_triples(meta) for meta in metas], Usage(sent, made, total([sent, made])))
 
 

@@ -161,8 +161,8 @@ class _Parts:
         calls = delta.get("tool_calls")
         brought = [self._add_text(key, delta.get(key)) for key in _TEXTS]
         brought.append(self._add_text("text", choice.get("text")))
-        for part in calls if isinstance(calls, list) else ():
-            brought.append(_add_call(fields_of(part), self._calls))
+        parts = calls if isinstance(calls, list) else []
+        brought += [_add_call(fields_of(part), self._calls) for part in parts]
         return any(brought)
 
     def _add_text(self, key: str, value: Any) -> bool:
