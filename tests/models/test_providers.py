@@ -15,7 +15,7 @@ import pytest
 
 from assay.config import parse_model
 from assay.config.providers import provided, providers
-from assay.models._sigv4 import Keys, signed
+from assay.models._sigv4 import Keys, signature_headers
 from assay.registry import model
 from tests.models.fake_providers import Asked, Fake, certified, faked
 
@@ -252,7 +252,7 @@ def test_bedrock_is_signed(seen: dict[str, Asked]) -> None:
     time = asked.headers["x-amz-date"]
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     keys = Keys(*(VARIABLES[name] for name in names))
-    again = signed(
+    again = signature_headers(
         *("POST", f"https://{asked.host}{asked.path}", asked.body, keys),
         region="eu-west-1",
         service="bedrock",

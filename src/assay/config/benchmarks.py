@@ -26,7 +26,7 @@ def long_benchmark(entry: Any, key: Key, document: Document) -> Any:
 
 
 def expand_benchmarks(document: Document, *, needed: bool) -> None:
-    """What `benchmarks` stands for, written out; a limit is one for each task. `needed`: they are about to run."""
+    """Write out what `benchmarks` stands for; a limit is one for each task. `needed`: they are about to run."""
     data = document.data
     entries = data.get("benchmarks")
     if not entries or not _are_mappings(entries):
@@ -65,7 +65,7 @@ def _collection() -> Any:
 
 
 def names_benchmarks(source: Any) -> bool:
-    """Whether `assay run SOURCE` means benchmarks and not a file."""
+    """Return whether `assay run SOURCE` means benchmarks and not a file."""
     text = str(source) if isinstance(source, str | Path) else ""
     is_file = text.lower().endswith(_SUFFIXES) or os.path.exists(text)
     return bool(_NAMES.fullmatch(text)) and not is_file
@@ -78,7 +78,7 @@ def read_benchmarks(names: str) -> Document:
 
 
 def limited(config: Config, limit: int) -> dict[str, Any]:
-    """What changes in a config whose tasks have this many documents each."""
+    """Return what changes in a config whose tasks have this many documents each."""
     replace = msgspec.structs.replace
     dataset = config.dataset
     if dataset is not None:

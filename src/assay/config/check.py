@@ -69,7 +69,7 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
     try:
         return msgspec.convert(value, hint)
     except msgspec.ValidationError:
-        document.report(f"{brief(key)} must be {_wanted(hint)}, got {shown(value)}", key)
+        document.report(f"{brief(key)} must be {_wanted_type(hint)}, got {shown(value)}", key)
         return _MISSING
 
 
@@ -81,7 +81,7 @@ def _plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
 
 def _leaf(value: Any, hint: Any, key: Key, document: Document) -> Any:
     if isinstance(value, FromEnvironment):
-        return str(value) if hint is str else _typed(value, hint)
+        return str(value) if hint is str else _typed_value(value, hint)
     if isinstance(value, float) and not math.isfinite(value):
         document.report(f"{brief(key)} must be a finite number, got {value}", key)
         return _MISSING
@@ -91,7 +91,7 @@ def _leaf(value: Any, hint: Any, key: Key, document: Document) -> Any:
     return _MISSING
 
 
-def _typed(text: FromEnvironment, hint: Any) -> Any:
+def _typed_value(text: FromEnvironment, hint: Any) -> Any:
     """A number or a truth value if the text is one; where only a number will do, text that still has its origin."""
     if hint is bool:
         return _TRUTH.get(text.lower(), text)
@@ -101,7 +101,7 @@ def _typed(text: FromEnvironment, hint: Any) -> Any:
     return text if hint in (int, float) else str(text)
 
 
-def _wanted(hint: Any) -> str:
+def _wanted_type(hint: Any) -> str:
     """`a whole number of at least 1`."""
     core = core_type(hint)
     words = [_WORDS.get(get_origin(core) or core, str(core))]

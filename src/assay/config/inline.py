@@ -19,7 +19,7 @@ ARGUMENTS = {"scorers": "evaluation_methods", "samples": "num_samples"}
 
 
 def has_objects(models: Any) -> bool:
-    """Whether there is more among the models than texts: an object, or a mapping that describes one."""
+    """Return whether there is more among the models than texts: an object, or a mapping that describes one."""
     entries = models if isinstance(models, list | tuple) else [models]
     return any(not isinstance(entry, str) for entry in cast("Sequence[Any]", entries))
 
@@ -138,7 +138,7 @@ def _settings(value: Any, key: str) -> dict[str, Any]:
 
 
 def _name(value: Any, kind: str) -> str:
-    """What a function is called; one without a name of its own is called what it is."""
+    """Return the name of a function; one without a name of its own is called what it is."""
     marks: dict[str, Any] = getattr(value, "__assay__", {})
     named = value.func if isinstance(value, partial) else value
     name = str(marks.get("name") or getattr(named, "__name__", type(value).__name__))

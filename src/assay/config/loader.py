@@ -153,16 +153,16 @@ def _apply(
 ) -> None:
     """Set what `EVAL_*` variables, then what arguments and then what flags say, in a document of long forms."""
     for name, (key, value) in eval_variables(variables).items():
-        _set(document, key, value, name)
+        _set_value(document, key, value, name)
     spelled = {key: name for name, key in ARGUMENTS.items()}
     for key, value in arguments.items():
         by = f"the argument `{spelled.get(key, key)}`"
-        _set(document, (key,), expand(value, (key,), variables, document), by)
+        _set_value(document, (key,), expand(value, (key,), variables, document), by)
     normalise(document)  # arguments are short forms, too
     for text, value in overrides.items():
         key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))
         for each in _spread(document, key):
-            _set(document, each, expand(value, each, variables, document), f"--set {text}")
+            _set_value(document, each, expand(value, each, variables, document), f"--set {text}")
 
 
 def _spread(document: Document, key: Key) -> list[Key]:
@@ -173,7 +173,7 @@ def _spread(document: Document, key: Key) -> list[Key]:
     return [(key[0], number, *key[2:]) for number in range(len(entries))]
 
 
-def _set(document: Document, key: Key, value: Any, by: str) -> None:
+def _set_value(document: Document, key: Key, value: Any, by: str) -> None:
     key = _long_key(key)
     document.set(key, by)
     target = LIFTED.get((str(key[0]),)) or LIFTED.get(tuple(map(str, key)))
@@ -194,7 +194,7 @@ def _set(document: Document, key: Key, value: Any, by: str) -> None:
 
 
 def _inside(holder: Any, part: str | int, empty: Any) -> Any:
-    """What `part` names, made `empty` first if it is missing; a list grows only at its end."""
+    """Return what `part` names, made `empty` first if it is missing; a list grows only at its end."""
     if isinstance(holder, list) and isinstance(part, int) and part <= len(holder):
         if part == len(holder):
             holder.append(empty)
@@ -207,7 +207,7 @@ def _inside(holder: Any, part: str | int, empty: Any) -> Any:
 
 
 def _long_key(key: Key) -> Key:
-    """Where a model's key stands in its long form."""
+    """Return where a model's key is in its long form."""
     if key[0] != "models" or len(key) < 3:
         return key
     rest = key[3:] if key[2] in ("config", "params") else key[2:]

@@ -68,7 +68,7 @@ def provider_of(type: str, params: Mapping[str, Any]) -> Provider | None:
 
 
 def is_own(provider: Provider, params: Mapping[str, Any]) -> bool:
-    """Whether a model is asked at its provider's own address."""
+    """Return whether a model is asked at its provider's own address."""
     return "endpoint" not in params or _is_at(params["endpoint"], provider)
 
 
@@ -137,7 +137,7 @@ def _address(type: str, provider: Provider, filled: dict[str, Any]) -> str:
 
 
 def _is_at(endpoint: Any, provider: Provider) -> bool:
-    """Whether an address is one of the provider's own; the beginning of its host may be a placeholder."""
+    """Return whether an address is one of the provider's own; the beginning of its host may be a placeholder."""
     try:
         given = urlsplit(endpoint.lower() if isinstance(endpoint, str) else "")
     except ValueError:

@@ -35,7 +35,7 @@ class Document:
         self.lines: dict[Key, int] = {}
         self.problems: list[UserError] = []
         self.objects: list[Any] = []
-        self._written = {key for key, _ in walked(data)}
+        self._written = {key for key, _ in values_in(data)}
         self._moved: dict[Key, Key] = {}
         self._set_by: dict[Key, str] = {}
 
@@ -88,7 +88,7 @@ class Document:
 # ---- the one walk over the values of a config
 
 
-def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+def values_in(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Every value inside of `value`, with its key; leaves are those that are neither mapping nor list."""
     parts = (
         value.items()
@@ -99,7 +99,7 @@ def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
     )
     for name, part in parts:
         yield (*key, name), part
-        yield from walked(part, (*key, name))
+        yield from values_in(part, (*key, name))
 
 
 def mapped(value: Any, change: Callable[[Any, Key], Any], key: Key = ()) -> Any:

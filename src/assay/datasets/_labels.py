@@ -48,7 +48,7 @@ class Label(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def address(self) -> tuple[str, int, str, str, str]:
-        """What it is about."""
+        """Return what it is about."""
         return self.item, self.sample, self.model, self.response, self.scorer
 
 
@@ -148,11 +148,11 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if line.strip():
             yield (
                 f"{path}:{number}",
-                _decoded(line.removeprefix(b"\xef\xbb\xbf"), f"{path}:{number}"),
+                _decode_row(line.removeprefix(b"\xef\xbb\xbf"), f"{path}:{number}"),
             )
 
 
-def _decoded(line: bytes, place: str) -> dict[str, Any]:
+def _decode_row(line: bytes, place: str) -> dict[str, Any]:
     try:
         row = msgspec.json.decode(line)
     except (ValueError, RecursionError) as error:

@@ -92,7 +92,7 @@ def evaluate(text: str) -> Result | None:
     found: list[str] = _EXPRESSION.findall(spell_out(text))
     if not found:
         return None
-    expression = _balanced(found[-1].strip())
+    expression = _without_outer_brackets(found[-1].strip())
     tokens: list[str] = _TOKEN.findall(expression)
     operands = [token for token in tokens if token[0].isdigit()]
     digits = max(map(len, operands))
@@ -107,7 +107,7 @@ def evaluate(text: str) -> Result | None:
     return Result(value, len(operands) - 1, digits, expression)
 
 
-def _balanced(expression: str) -> str:
+def _without_outer_brackets(expression: str) -> str:
     """Without the brackets that belong to the sentence around it."""
     while expression.count("(") > expression.count(")") and expression[0] == "(":
         expression = expression[1:].lstrip()

@@ -48,7 +48,7 @@ def parse(prompt: str) -> Question | None:
     stem, options = _choices(prompt)
     for line in reversed(stem.splitlines()):
         for segment in reversed(_QUESTION_END.split(line)):
-            question = _choose(segment, options) if options else _read(segment)
+            question = _choose(segment, options) if options else _question_in(segment)
             if question is not None:
                 return question
             if "?" in segment or segment.lstrip()[:2].lower() in ("q:", "qu"):
@@ -56,7 +56,7 @@ def parse(prompt: str) -> Question | None:
     return None
 
 
-def _read(segment: str) -> Question | None:
+def _question_in(segment: str) -> Question | None:
     if len(segment) > _LONGEST:
         return None
     low = segment.lower()
@@ -123,7 +123,7 @@ def _compare(segment: str, low: str) -> Question | None:
 
 
 def _value(text: str) -> arithmetic.Number | None:
-    """What a piece of text with one expression or one number in it comes to."""
+    """Return what a piece of text with one expression or one number in it comes to."""
     result = arithmetic.evaluate(text)
     numbers = _NUMBERS.findall(text)
     return result.value if result else arithmetic.number(numbers[0]) if len(numbers) == 1 else None
@@ -155,7 +155,7 @@ def _kind_of_number(segment: str, low: str) -> Question | None:
     return _yes_no(segment, yes, 0.12 * len(found[1]) if kind == "prime" else 0.0)
 
 
-def _listed(segment: str) -> list[str]:
+def _list_in(segment: str) -> list[str]:
     """The words or numbers of a list: after the colon, else those in quotes."""
     _, colon, tail = segment.partition(":")
     if not colon or not tail.strip():
@@ -170,7 +170,7 @@ def _listed(segment: str) -> list[str]:
 
 
 def _sort(segment: str, low: str) -> Question | None:
-    words = _listed(re.sub(r"^\W*(q|question|problem)\s*:", "", segment, flags=re.I))
+    words = _list_in(re.sub(r"^\W*(q|question|problem)\s*:", "", segment, flags=re.I))
     if len(words) < 2 and "number" in low:
         words = _NUMBERS.findall(segment)
     if len(words) < 2:
@@ -187,7 +187,7 @@ def _sort(segment: str, low: str) -> Question | None:
 def _reverse(segment: str, low: str) -> Question | None:
     if (
         re.search(r"\b(words|list|order|numbers|items)\b", low)
-        and len(words := _listed(segment)) > 1
+        and len(words := _list_in(segment)) > 1
     ):
         return Question(
             segment, ", ".join(words[::-1]), _swaps(words[::-1], ", "), 0.1 * len(words)
@@ -313,7 +313,9 @@ def _choices(prompt: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _choose(segment: str, options: list[tuple[str, str]]) -> Question | None:
-    question = _read(segment) or _read(f"{segment} {', '.join(text for _, text in options)}")
+    question = _question_in(segment) or _question_in(
+        f"{segment} {', '.join(text for _, text in options)}"
+    )
     if question is None:
         return None
     wanted = _plain(question.answer)

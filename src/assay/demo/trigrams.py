@@ -37,7 +37,7 @@ class Trigrams:
                         self.counts[tuple(tokens[at - length : at])][token] += 1
         self.totals = {history: sum(counts.values()) for history, counts in self.counts.items()}
         self.best = lru_cache(100_000)(self._best)
-        self.scored = lru_cache(100_000)(self._scored)
+        self.scored = lru_cache(100_000)(self._token_score)
 
     def tokens(self, text: str) -> list[bytes]:
         """The words that it has learned, and the bytes of everything else."""
@@ -63,7 +63,7 @@ class Trigrams:
         )
         return max(candidates, key=lambda token: self.probability(history, token))
 
-    def _scored(self, history: History, token: bytes) -> tuple[float, bytes, float]:
+    def _token_score(self, history: History, token: bytes) -> tuple[float, bytes, float]:
         """The log-probability of a token after two others, the best token, and that one's log-probability."""
         best = self.best(history)
         return (

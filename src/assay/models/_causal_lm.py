@@ -41,7 +41,7 @@ class Job(NamedTuple):
         return len(self.context) + sum(len(tokens) - 1 for tokens in self.continuations)
 
     def branches(self) -> bool:
-        """Whether there are tokens in the row that must not see each other."""
+        """Return whether there are tokens in the row that must not see each other."""
         return sum(len(tokens) > 1 for tokens in self.continuations) > 1
 
 
@@ -132,7 +132,7 @@ class CausalLM:
             outputs = self._outputs(jobs)
             scored = iter(
                 [pair for at in range(0, len(rows), _AT_ONCE)
-                 for pair in self._scored(outputs, rows[at : at + _AT_ONCE], targets[at : at + _AT_ONCE])]
+                 for pair in self._target_values(outputs, rows[at : at + _AT_ONCE], targets[at : at + _AT_ONCE])]
             )  # fmt: skip
         return [
             [of_tokens(islice(scored, len(tokens))) for tokens in job.continuations] for job in jobs
@@ -162,7 +162,7 @@ class CausalLM:
             return self.model.base_model(**inputs, use_cache=False).last_hidden_state
         return self.model(**inputs, use_cache=False).logits
 
-    def _scored(
+    def _target_values(
         self, outputs: Any, rows: list[tuple[int, int]], targets: list[int]
     ) -> Iterator[tuple[float, bool]]:
         """The log-probability of each target, and whether it was the greatest."""
@@ -191,7 +191,7 @@ class CausalLM:
         return torch.zeros(width, width, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
 
     def _states_suffice(self) -> bool:
-        """Whether the hidden states and the last layer alone are the model: some do more to their logits."""
+        """Try out whether hidden states and the last layer alone are the model: some do more to their logits."""
         ids = self.torch.tensor([_TRIAL[0]], device=self.model.device)
         try:
             with self.torch.inference_mode():
@@ -203,7 +203,7 @@ class CausalLM:
         return bool((logits - ours).abs().max() <= 1e-5 * logits.abs().max())
 
     def _can_pack(self) -> bool:
-        """Whether continuations in one row have the values that they have in rows of their own."""
+        """Try out whether continuations in one row have the values that they have in rows of their own."""
         job = Job(*_TRIAL)
         try:
             packed = self._forward([job])[0]
@@ -266,7 +266,7 @@ def _row(job: Job) -> Iterator[tuple[int, int]]:
 
 
 def _places(job: Job) -> Iterator[list[int]]:
-    """Where in the row each token of a continuation is predicted."""
+    """Yield where in the row each token of a continuation is predicted."""
     at = len(job.context)
     for tokens in job.continuations:
         yield [len(job.context) - 1, *range(at, at + len(tokens) - 1)]

@@ -105,7 +105,7 @@ class _Values:
         self.at = 0
 
     def skip(self, count: int) -> int:
-        """Where the `count` bytes begin that are passed by."""
+        """Pass by `count` bytes, and return where they begin."""
         start, self.at = self.at, self.at + count
         while self.at > len(self._read):
             if self.at > _LARGEST_HEADER or not (chunk := self._file.read(_CHUNK)):
@@ -171,7 +171,7 @@ def _header(file: BinaryIO, where: str) -> tuple[dict[str, Any], int]:
 
 
 def _end(values: _Values) -> int:
-    """Where a tensor ends, counted from where the first one begins."""
+    """Return where a tensor ends, counted from where the first one begins."""
     values.text()
     dimensions = values.number(_U32)
     if dimensions > _MOST_DIMENSIONS:

@@ -87,7 +87,7 @@ class Asker:
         raise LaneError(what, where=self._where, fix=WHO_HAS_THEM)
 
 
-async def answered(
+async def answer_of(
     server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float
 ) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
@@ -186,7 +186,7 @@ class Completions:
 
     async def _after(self, context: str, request: Likelihood) -> Likelihoods:
         pairs = [split(context, continuation) for continuation in request.continuations]
-        scored = await self._scored(["".join(pair) for pair in pairs], request.timeout)
+        scored = await self._score_prompts(["".join(pair) for pair in pairs], request.timeout)
         values: list[LogProbability] = []
         alone: int | None = None
         for tokens, (before, after) in zip(scored.prompts, pairs, strict=True):
@@ -207,29 +207,31 @@ class Completions:
         )
 
     async def _length(self, text: str, timeout: float) -> int:
-        """How many tokens a text has by itself."""
+        """Return how many tokens a text has by itself."""
         if not text:
             return int(self._begins)
-        return len((await self._scored([text], timeout)).prompts[0].texts) - self.behind
+        return len((await self._score_prompts([text], timeout)).prompts[0].texts) - self.behind
 
-    async def _scored(self, texts: list[str], timeout: float) -> Scored:
+    async def _score_prompts(self, texts: list[str], timeout: float) -> Scored:
         """The tokens of each prompt, counted: a server that drops some must not be believed."""
         if self._together is not False:
             try:
-                scored = self._counted(await self._asked(texts, timeout), len(texts))
+                scored = self._check_counts(await self._send_prompts(texts, timeout), len(texts))
             except Unfit:
                 if self._together or len(texts) == 1:
                     raise
             else:
                 self._together = self._together or len(texts) > 1 or None
                 return scored
-        parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in texts]
+        parts = [
+            self._check_counts(await self._send_prompts([prompt], timeout), 1) for prompt in texts
+        ]
         self._together = False
         counts = zip(*(msgspec.structs.astuple(part.usage) for part in parts), strict=True)
         prompts = [part.prompts[0] for part in parts]
         return parts[0]._replace(prompts=prompts, usage=Usage(*map(total, counts)))
 
-    def _counted(self, scored: Scored, prompts: int) -> Scored:
+    def _check_counts(self, scored: Scored, prompts: int) -> Scored:
         if len(scored.prompts) != prompts:
             raise Unfit(f"{len(scored.prompts)} answers for {prompts} prompts")
         tokens, used = sum(len(prompt.texts) for prompt in scored.prompts), scored.usage
@@ -238,7 +240,7 @@ class Completions:
             raise Unfit(f"{tokens} log-probabilities for {expected} tokens")
         return scored
 
-    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
+    async def _send_prompts(self, prompts: list[str], timeout: float) -> Scored:
         prompt = prompts if len(prompts) > 1 else prompts[0]
         body = {
             "model": self._server.model_name,
@@ -247,7 +249,7 @@ class Completions:
             "temperature": 0,
         }
         body |= {**self.asks, **self._extra}
-        answer = await answered(
+        answer = await answer_of(
             self._server, f"{self._server.base}/completions", body, _Answer, timeout
         )
         choices = sorted(answer.choices, key=lambda choice: choice.index)
@@ -256,7 +258,7 @@ class Completions:
             for choice, part in zip(
                 choices, msgspec.convert(answer.prompt, list[_Part]), strict=True
             ):
-                choice.logprobs = _joined(part.logprobs, choice.logprobs)
+                choice.logprobs = _join_lists(part.logprobs, choice.logprobs)
         tokens = [self.tokens(choice) for choice in choices]
         return Scored(tokens, answer.usage, answer.model, answer.system_fingerprint)
 
@@ -273,7 +275,7 @@ class Completions:
         return Tokens(lists.tokens, values, greedy)
 
 
-def _joined(prompt: Lists, generated: Lists | None) -> Lists:
+def _join_lists(prompt: Lists, generated: Lists | None) -> Lists:
     if generated is None:
         return prompt
     return Lists(

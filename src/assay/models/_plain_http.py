@@ -170,7 +170,7 @@ class _Connection(asyncio.Protocol):
         self._socket.register(transport.get_extra_info("socket"), select.POLLIN)
 
     def is_quiet(self) -> bool:
-        """Whether nothing came since the last answer: neither an end, nor bytes that the next one would begin with."""
+        """Return whether nothing came since the last answer: neither an end, nor bytes that the next one would begin with."""
         return not self.closed and not self._socket.poll(0)
 
     def send(
@@ -260,7 +260,7 @@ class _Connection(asyncio.Protocol):
         """Wait before reading on if the answers in flight are too much together; the deadline waits as well."""
         if self._share is None:
             self._share = Share()
-            self._share.proceed = lambda: self._loop.call_soon_threadsafe(self._proceed)
+            self._share.proceed = lambda: self._loop.call_soon_threadsafe(self._read_on)
         if self._timer is not None and not allowance().take(
             self._share, self._size, min(self._stated, self._most)
         ):
@@ -268,7 +268,7 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
             self._transport.pause_reading()
 
-    def _proceed(self) -> None:
+    def _read_on(self) -> None:
         if self._answer is not None and not self._answer.done() and not self.closed:
             self._timer = self._loop.call_later(self._left, self._fail, TimeoutError())
             self._transport.resume_reading()

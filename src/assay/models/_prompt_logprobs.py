@@ -14,7 +14,7 @@ from assay.models._likelihood import (
     Tokens,
     Unfit,
     Usage,
-    answered,
+    answer_of,
 )
 
 
@@ -67,7 +67,7 @@ class Generate(Completions):
     name = "sglang"
     behind = 0
 
-    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
+    async def _send_prompts(self, prompts: list[str], timeout: float) -> Scored:
         body = {
             "text": prompts,
             "sampling_params": {"max_new_tokens": 1, "temperature": 0},
@@ -75,7 +75,7 @@ class Generate(Completions):
         }
         body |= {"logprob_start_len": 0, "top_logprobs_num": 1, "return_text_in_logprobs": True}
         url = self._server.base.removesuffix("/v1") + "/generate"
-        answers = await answered(self._server, url, body, list[_Generated], timeout)
+        answers = await answer_of(self._server, url, body, list[_Generated], timeout)
         metas = [answer.meta_info for answer in answers]
         sent = total([meta.prompt_tokens for meta in metas])
         made = total([meta.completion_tokens for meta in metas])

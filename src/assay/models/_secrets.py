@@ -152,12 +152,12 @@ class Secrets:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a header is masked in answers: a key by its name or because a variable gave it, and not a mere word."""
+    """Return whether a header is masked in answers: a key by its name or because a variable gave it, not a word."""
     return not is_word(value) and (names_secret((name,)) or isinstance(value, FromEnvironment))
 
 
 def is_word(value: str) -> bool:
-    """Whether an answer may well say this without having seen it."""
+    """Return whether an answer may well say this without having seen it."""
     bare = _bare(value)
     return len(bare) < 16 and not (len(bare) >= 8 and any(letter.isdigit() for letter in bare))
 
@@ -184,16 +184,16 @@ def _run(form: bytes) -> bytes:
 
 
 def _letters(data: bytes) -> bytes:
-    """What is compared."""
+    """Return what is compared."""
     for _ in range(_NESTED):
-        plain = _unescaped(data)
+        plain = _unescape(data)
         if plain == data:
             break
         data = plain
     return data.translate(_LOWER, _OTHERS)
 
 
-def _unescaped(data: bytes) -> bytes:
+def _unescape(data: bytes) -> bytes:
     if b"%" in data:
         data = unquote_to_bytes(data)
     if b"&" in data:

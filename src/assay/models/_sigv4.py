@@ -13,7 +13,7 @@ class Keys(NamedTuple):
     session_token: str | None = None
 
 
-def signed(
+def signature_headers(
     method: str,
     url: str,
     body: bytes,
@@ -33,7 +33,7 @@ def signed(
     names = ";".join(name for name, _ in lines)
     path = "/".join(quote(part, safe="-_.~") for part in (parts.path or "/").split("/"))
     pairs = sorted(
-        (_encoded(name), _encoded(value))
+        (_quote_strictly(name), _quote_strictly(value))
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
     )
     query = "&".join(f"{name}={value}" for name, value in pairs)
@@ -52,5 +52,5 @@ def signed(
     }
 
 
-def _encoded(text: str) -> str:
+def _quote_strictly(text: str) -> str:
     return quote(text, safe="-_.~")

@@ -54,7 +54,7 @@ Join = Callable[[bytes, Secrets], Joined]
 
 
 def is_stream(body: bytes) -> bool:
-    """Whether a body has events: some servers answer at once whatever they are asked."""
+    """Return whether a body has events: some servers answer at once whatever they are asked."""
     return _BEGINNING.match(body) is not None
 
 
@@ -77,7 +77,7 @@ def events(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(lines), end
 
 
-def _decoded(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], int]]:
+def _decode_events(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], int]]:
     """Each event as JSON, up to and with `[DONE]`."""
     for data, end in events(body):
         if data == b"[DONE]":
@@ -105,7 +105,7 @@ def _body(answer: Any) -> bytes:
         raise TransientError("the events of the stream are nested too deeply") from None
 
 
-def _failed(event: dict[str, Any]) -> Joined:
+def _error_answer(event: dict[str, Any]) -> Joined:
     """The answer that an error event stands for."""
     error = fields_of(event.get("error")) or event
     code = next(
@@ -121,9 +121,9 @@ def join_chat(body: bytes, secrets: Secrets) -> Joined:
     parts = _Parts()
     done = False
     marks: list[int] = []
-    for chunk, end in _decoded(body, secrets):
+    for chunk, end in _decode_events(body, secrets):
         if chunk.get("error"):
-            return _failed(chunk)
+            return _error_answer(chunk)
         done = chunk is _DONE
         if parts.add(chunk):
             marks.append(end)
@@ -233,10 +233,10 @@ def join_messages(body: bytes, secrets: Secrets) -> Joined:
     parts: dict[tuple[int, str], list[str]] = {}
     done = False
     marks: list[int] = []
-    for event, end in _decoded(body, secrets):
+    for event, end in _decode_events(body, secrets):
         match event:
             case {"type": "error"}:
-                return _failed(event)
+                return _error_answer(event)
             case {"type": "message_start", "message": dict(message)}:
                 answer = message
             case {"type": "message_delta", "delta": dict(delta)}:
@@ -284,7 +284,7 @@ def _block_of(key: str, text: str) -> dict[str, Any]:
 
 
 def times(joined: Joined, arrivals: Arrivals, sent: float, tokens: int | None) -> dict[str, float]:
-    """What a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
+    """Return what a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
     those are counted by the server where it does."""
     moments: list[float] = []
     coming = iter(arrivals)

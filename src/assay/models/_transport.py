@@ -135,7 +135,7 @@ class Transport:
 
 
 def is_plain(url: str) -> bool:
-    """Whether the server is spoken to without TLS and without a proxy."""
+    """Return whether the server is spoken to without TLS and without a proxy."""
     if not url.startswith("http://"):
         return False
     return is_loopback(url) or not any(os.environ.get(name) for name in _PROXY_VARIABLES)

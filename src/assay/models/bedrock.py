@@ -23,7 +23,7 @@ from assay.models._chat_form import (
     turns,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.models._sigv4 import Keys, signed
+from assay.models._sigv4 import Keys, signature_headers
 from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
 from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
@@ -196,7 +196,7 @@ def bedrock(
 def _of_profile(
     profile: str | None, keys: Keys | None, region: str | None, *, is_keyless: bool, where: str
 ) -> tuple[Keys | None, str]:
-    """What is missing of both, from AWS's files."""
+    """Return keys and region, with what is missing taken from AWS's files."""
     try:
         name, values = aws_profile(profile)
     except StoreError as error:
@@ -256,4 +256,4 @@ class BedrockModel(HttpModel):
         if self._signer is None:
             return None
         keys, region = self._signer
-        return signed(method, url, body, keys, region=region, service=_SERVICE)
+        return signature_headers(method, url, body, keys, region=region, service=_SERVICE)

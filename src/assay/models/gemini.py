@@ -196,14 +196,14 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     if calls and finish == "stop":
         finish = "tool_calls"
     return Completion(
-        text=_joined(parts, thought=False),
+        text=_text_of(parts, thought=False),
         finish_reason=finish,
         response_id=answer.responseId,
         prompt_tokens=count(usage.promptTokenCount),
         completion_tokens=count(_written(usage)),
         total_tokens=count(usage.totalTokenCount),
         served_model=answer.modelVersion,
-        reasoning=_joined(parts, thought=True) or None,
+        reasoning=_text_of(parts, thought=True) or None,
         tool_calls=calls or None,
         refused=finish == "content_filter",
         logprobs=_logprobs(chosen.logprobsResult),
@@ -215,7 +215,7 @@ def _written(usage: _Usage) -> int | None:
     return None if counts == [None, None] else sum(number or 0 for number in counts)
 
 
-def _joined(parts: list[dict[str, Any]], *, thought: bool) -> str:
+def _text_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
     texts = (part for part in parts if "text" in part and bool(part.get("thought")) is thought)
     return "".join(str(part["text"]) for part in texts)
 

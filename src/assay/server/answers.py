@@ -82,7 +82,11 @@ class Answers:
         return self._reply(body, _decode, _body, "'messages' is missing or empty")
 
     def completions(self, body: bytes) -> Reply:
-        if self.hook is None and b"logprobs" in body and (scored := _scored(body)) is not None:
+        if (
+            self.hook is None
+            and b"logprobs" in body
+            and (scored := _scoring_reply(body)) is not None
+        ):
             return scored
         return self._reply(
             body, _decode_prompt, partial(_body, chat=False), "'prompt' is missing or not one text"
@@ -128,7 +132,7 @@ class Answers:
             if isinstance(given, str):
                 return Reply(write(request.model, messages, given, None, body))
             if given is not None:
-                return _given(given)
+                return _reply_of(given)
         seed = self.seed if request.seed is None else request.seed
         params = {}
         if request.tools or request.response_format:
@@ -141,7 +145,7 @@ class Answers:
         return Reply(write(request.model, messages, text, calls, body))
 
 
-def _scored(body: bytes) -> Reply | None:
+def _scoring_reply(body: bytes) -> Reply | None:
     """The answer to a request for the log-probabilities of prompts, if it is one."""
     try:
         request = msgspec.json.decode(body, type=likelihoods.ScoringRequest)
@@ -153,7 +157,7 @@ def _scored(body: bytes) -> Reply | None:
     return refusal(found) if isinstance(found, str) else Reply(_encode(found))
 
 
-def _given(given: Any) -> Reply:
+def _reply_of(given: Any) -> Reply:
     if isinstance(given, bytes):
         return Reply(given)
     if isinstance(given, dict) and "body" in given:

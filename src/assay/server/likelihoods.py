@@ -42,7 +42,7 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
         tokens = trigrams.trained().tokens(prompt)
         if len(tokens) + 1 > CONTEXT:
             return f"maximum context length is {CONTEXT} tokens, the prompt has {len(tokens) + 1}"
-        more = _continued(tokens, min(request.max_tokens or 0, _MOST_GENERATED))
+        more = _continuation(tokens, min(request.max_tokens or 0, _MOST_GENERATED))
         scored = trigrams.logprobs([*tokens, *more])
         entries: list[Entry] = [(BEGINNING.encode(), None, b"", 0.0)]
         entries += [
@@ -64,7 +64,7 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
     }
 
 
-def _continued(tokens: list[bytes], count: int) -> list[bytes]:
+def _continuation(tokens: list[bytes], count: int) -> list[bytes]:
     history = [trigrams.BEGINNING, *tokens]
     while len(history) - len(tokens) - 1 < count:
         history.append(trigrams.trained().best(tuple(history[-2:])))

@@ -87,7 +87,7 @@ def _address(child: Process) -> str:
 
 
 def stats(url: str) -> dict[str, Any]:
-    """What a running server counted: requests, answers by status, faults, and how many were in flight."""
+    """Return what a running server counted: requests, answers by status, faults, and how many were in flight."""
     opener = build_opener(ProxyHandler({}))
     with opener.open(f"{url.removesuffix('/v1')}/stats", timeout=10) as answer:
         return msgspec.json.decode(answer.read())

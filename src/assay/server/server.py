@@ -11,7 +11,7 @@ from assay.errors import UserError
 from assay.server.answers import MODEL, Answers, Reply, error_body, refusal
 from assay.server.http import Connection
 from assay.server.options import Faults, Options
-from assay.server.streams import spoiled
+from assay.server.streams import spoil
 
 HOST = "127.0.0.1"
 _INSTEAD = ("429", "500", "drop", "huge")  # faults in place of an answer
@@ -132,7 +132,7 @@ class MockServer:
         def over() -> None:
             self.in_flight -= 1
 
-        events = spoiled(list(reply.events), fault) if fault else reply.events
+        events = spoil(list(reply.events), fault) if fault else reply.events
         connection.stream(events, self._pause, over, tear=fault == "torn")
 
     def _answer(self, connection: Connection, reply: Reply) -> None:
