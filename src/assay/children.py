@@ -32,7 +32,7 @@ def start(
     **settings: Any,
 ) -> Process:
     """Start a child with pipes; Ctrl-C is for us: calls in flight need the child for a moment longer."""
-    return subprocess.Popen(command, stdin=stdin, stdout=stdout, start_new_session=True, **settings)
+    return Process(command, stdin=stdin, stdout=stdout, start_new_session=True, **settings)
 
 
 def end(child: Process, seconds: float) -> None:

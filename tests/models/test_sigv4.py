@@ -30,7 +30,9 @@ HOST = "https://example.amazonaws.com"
     ],
 )
 def test_the_published_examples(method: str, path: str, signature: str) -> None:
-    headers = signature_headers(method, HOST + path, b"", KEYS, region="us-east-1", service="service", now=NOW)
+    headers = signature_headers(
+        method, HOST + path, b"", KEYS, region="us-east-1", service="service", now=NOW
+    )
     assert headers == {
         "x-amz-date": "20150830T123600Z",
         "authorization": "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "

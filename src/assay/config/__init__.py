@@ -1,7 +1,7 @@
 """From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once. Names stay names here:
 what they stand for is looked up by the engine, and nothing is run."""
 
-from assay.config.benchmarks import limited
+from assay.config.benchmarks import limit_changes
 from assay.config.environment import environment, secret
 from assay.config.inline import has_objects
 from assay.config.loader import load, parse_model, parse_override, where
@@ -48,7 +48,7 @@ __all__ = [
     "TaskConfig",
     "environment",
     "has_objects",
-    "limited",
+    "limit_changes",
     "load",
     "parse_model",
     "parse_override",

@@ -20,7 +20,7 @@ _MADE = ("dataset", "prompts")
 def long_benchmark(entry: Any, key: Key, document: Document) -> Any:
     """`name` as a mapping."""
     if isinstance(entry, str):
-        document.moved((*key, "task"), key)
+        document.note_origin((*key, "task"), key)
         entry = {"task": entry}
     return entry
 
@@ -77,7 +77,7 @@ def read_benchmarks(names: str) -> Document:
     return Document({"name": names, "benchmarks": entries}, shown=names)
 
 
-def limited(config: Config, limit: int) -> dict[str, Any]:
+def limit_changes(config: Config, limit: int) -> dict[str, Any]:
     """Return what changes in a config whose tasks have this many documents each."""
     replace = msgspec.structs.replace
     dataset = config.dataset

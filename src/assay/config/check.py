@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
-from assay.config.environment import FromEnvironment, shown
-from assay.config.source import Document, Key, brief, core_type, flag_value, mapped
+from assay.config.environment import FromEnvironment, shown_safely
+from assay.config.source import Document, Key, brief, core_type, flag_value, map_values
 from assay.registry import nearest
 
 S = TypeVar("S", bound=Struct)
@@ -37,7 +37,7 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     required = [name for name, field in fields.items() if field.required]
     values: dict[str, Any] = dict.fromkeys(required, "")
     if not isinstance(value, Mapping):
-        document.report(f"{brief(key)} must be a mapping, got {shown(value)}", key)
+        document.report(f"{brief(key)} must be a mapping, got {shown_safely(value)}", key)
         return struct(**values)
     unknown = [name for name in value if name not in fields]
     for name in unknown:
@@ -60,7 +60,7 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
         converted = [_convert(part, entry, (*key, n), document) for n, part in enumerate(value)]
         return [part for part in converted if part is not _MISSING]
     if get_origin(core) is Literal and value not in get_args(core):
-        what = f"{brief(key)}: {shown(value)} is not possible"
+        what = f"{brief(key)}: {shown_safely(value)} is not possible"
         document.report(what, key, nearest(str(value), get_args(core)))
         return _MISSING
     value = _plain(value, core, key, document)
@@ -69,14 +69,18 @@ def _convert(value: Any, hint: Any, key: Key, document: Document) -> Any:
     try:
         return msgspec.convert(value, hint)
     except msgspec.ValidationError:
-        document.report(f"{brief(key)} must be {_wanted_type(hint)}, got {shown(value)}", key)
+        document.report(
+            f"{brief(key)} must be {_wanted_type(hint)}, got {shown_safely(value)}", key
+        )
         return _MISSING
 
 
 def _plain(value: Any, hint: Any, key: Key, document: Document) -> Any:
     """A JSON value; the text of a variable becomes a number or a truth value where `hint` is not text."""
     inside = isinstance(value, Mapping | list)
-    return mapped(value, lambda leaf, at: _leaf(leaf, Any if inside else hint, at, document), key)
+    return map_values(
+        value, lambda leaf, at: _leaf(leaf, Any if inside else hint, at, document), key
+    )
 
 
 def _leaf(value: Any, hint: Any, key: Key, document: Document) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay import reading
-from assay.config.source import Document, Key, brief, mapped, values_in
+from assay.config.source import Document, Key, brief, map_values, values_in
 from assay.config.types import Config
 from assay.errors import UserError
 
@@ -103,7 +103,7 @@ def expand(value: Any, key: Key, variables: Mapping[str, str], document: Documen
         whole = _VARIABLE.fullmatch(leaf)
         return FromEnvironment(text, leaf) if whole and not whole[1] else text
 
-    return mapped(value, expand_leaf, key)
+    return map_values(value, expand_leaf, key)
 
 
 def _value(match: re.Match[str], key: Key, variables: Mapping[str, str], document: Document) -> str:
@@ -124,7 +124,7 @@ def _value(match: re.Match[str], key: Key, variables: Mapping[str, str], documen
 
 def escape(value: Any) -> Any:
     """`value` so that `expand` gives it back."""
-    return mapped(
+    return map_values(
         value,
         lambda leaf, key: (
             _VARIABLE.sub(lambda match: f"${match[0]}", leaf)
@@ -214,7 +214,7 @@ def stays_reference(key: Key) -> bool:
     return "headers" in key or key[:1] == ("env_vars",) or names_secret(key)
 
 
-def shown(value: Any) -> str:
+def shown_safely(value: Any) -> str:
     """A value for an error text: short, and nothing that looks like a secret."""
     if isinstance(value, Mapping):
         return "a mapping"

@@ -56,7 +56,7 @@ def _rows(rows: Sequence[Any], held: list[Any]) -> dict[str, Any]:
     kept = list(rows)
     content = json.dumps(kept, sort_keys=True, default=repr)
 
-    def read(name: str) -> Iterator[tuple[str, Any]]:
+    def read_rows(name: str) -> Iterator[tuple[str, Any]]:
         for number, row in enumerate(kept):
             if not isinstance(row, Mapping):
                 what = f"a dataset row is a mapping, found {type(row).__name__}"
@@ -64,10 +64,10 @@ def _rows(rows: Sequence[Any], held: list[Any]) -> dict[str, Any]:
             yield f"dataset[{number}]", dict(row)
 
     # the name has the content's hash, so that equal rows are the same dataset
-    read.__assay__ = {"stamp": lambda name: {"rows": name}}  # type: ignore[attr-defined]
-    held.append(read)
+    read_rows.__assay__ = {"stamp": lambda name: {"rows": name}}  # type: ignore[attr-defined]
+    held.append(read_rows)
     return {
-        "type": registry.dataset.inline(read, "rows", _short(content)),
+        "type": registry.dataset.inline(read_rows, "rows", _short(content)),
         "name": f"{len(kept)} rows",
     }
 

@@ -19,7 +19,7 @@ from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
-from assay.config.source import Document, Key, copied, flag_value, read
+from assay.config.source import Document, Key, copy_values, flag_value, read
 from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
 from assay.registry import formats, nearest
@@ -119,7 +119,7 @@ def _long_forms(
         document.data["models"] = [*models]
     normalise(document)
     keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
-    keys = copied(without_objects(keys, held))
+    keys = copy_values(without_objects(keys, held))
     _translate(keys)
     _apply(document, without_objects(overrides, held), variables, arguments=keys)
     document.objects = held
@@ -175,7 +175,7 @@ def _spread(document: Document, key: Key) -> list[Key]:
 
 def _set_value(document: Document, key: Key, value: Any, by: str) -> None:
     key = _long_key(key)
-    document.set(key, by)
+    document.note_setter(key, by)
     target = LIFTED.get((str(key[0]),)) or LIFTED.get(tuple(map(str, key)))
     if target:
         document.data.pop(target, None)

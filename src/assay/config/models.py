@@ -130,7 +130,7 @@ def _merge_layers(entry: Mapping[str, Any], key: Key, document: Document) -> dic
             merged[str(origin[-1])] = layer  # not what it should be: kept for the checks
             continue
         for name, value in layer.items():
-            document.moved(
+            document.note_origin(
                 (*key, name) if name in FIELDS else (*key, "params", name), (*origin, name)
             )
             merged[name] = value
@@ -147,6 +147,6 @@ def _name_key_variable(params: dict[str, Any], key: Key, document: Document) -> 
     ):
         del params["api_key_env"]
         params["api_key"] = f"${{{variable}}}"
-        document.moved((*key, "params", "api_key"), (*key, "params", "api_key_env"))
+        document.note_origin((*key, "params", "api_key"), (*key, "params", "api_key_env"))
     if str(params.get("api_key", "unset")).lower() in PLACEHOLDERS:
         del params["api_key"]

@@ -72,7 +72,7 @@ def is_own(provider: Provider, params: Mapping[str, Any]) -> bool:
     return "endpoint" not in params or _is_at(params["endpoint"], provider)
 
 
-def provided(
+def factory_params(
     type: str, params: Mapping[str, Any], variables: Mapping[str, str]
 ) -> tuple[str, dict[str, Any]]:
     """The type and the parameters that a model's factory takes."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal
 
 import assay.registry as registry
-from assay.config.environment import is_address, shown
+from assay.config.environment import is_address, shown_safely
 from assay.config.prompts import check_prompt
 from assay.config.providers import providers
 from assay.config.source import Document, Key
@@ -100,7 +100,7 @@ def _check_model(model: ModelConfig, key: Key, document: Document) -> None:
     params = model.params
     endpoint = params.get("endpoint")
     if endpoint is not None and not is_address(endpoint):
-        what = f"the endpoint is not an address: {shown(endpoint)}"
+        what = f"the endpoint is not an address: {shown_safely(endpoint)}"
         place = (*key, "params", "endpoint")
         document.report(what, place, "write it like http://localhost:1234")
     for name in ("config", "params", "headers"):
@@ -186,7 +186,7 @@ def _check_metric(metric: MetricConfig, key: Key, document: Document) -> None:
     for name in ("k", "num_trials") if metric.type != "custom" else ():
         value = metric.params.get(name, 1)
         if not _is_number(value, 1, math.inf) or not isinstance(value, int):
-            what = f"{name} must be a whole number of at least 1, got {shown(value)}"
+            what = f"{name} must be a whole number of at least 1, got {shown_safely(value)}"
             document.report(what, (*key, "params", name))
 
 
@@ -222,10 +222,10 @@ def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> 
             what = f"{name!r} is not a sample parameter here"
             document.report(what, place, _OTHER_NAMES[name])
         if name == "stream" and not isinstance(value, bool):
-            document.report(f"stream must be true or false, got {shown(value)}", place)
+            document.report(f"stream must be true or false, got {shown_safely(value)}", place)
         low, high = _RANGES.get(name, (-math.inf, math.inf))
         if name in _RANGES and value is not None and not _is_number(value, low, high):
-            what = f"{name} must be a number from {low} to {high}, got {shown(value)}"
+            what = f"{name} must be a number from {low} to {high}, got {shown_safely(value)}"
             document.report(what, place)
 
 

@@ -23,7 +23,7 @@ Rows = Iterator[tuple[str, dict[str, Any]]]
 _MISSING = object()
 
 
-def shaped(rows: Rows, source: DatasetConfig) -> Rows:
+def shape_rows(rows: Rows, source: DatasetConfig) -> Rows:
     if source.fields:
         rows = _rename_fields(rows, source.fields)
     if source.answer:

@@ -74,14 +74,14 @@ class Trigrams:
 
 
 @cache
-def trained() -> Trigrams:
+def language_model() -> Trigrams:
     pairs = [(country.title(), capital) for country, capital in CAPITALS.items()]
     return Trigrams([sentence.format(*pair) for pair in pairs for sentence in _SENTENCES])
 
 
 def logprobs(tokens: list[bytes]) -> list[tuple[float, bytes, float]]:
     """Of each token after those before it: its log-probability, the best token there, and that one's."""
-    model = trained()
+    model = language_model()
     whole = [BEGINNING, *tokens]
     return [
         model.scored(tuple(whole[max(0, at - 2) : at]), whole[at]) for at in range(1, len(whole))

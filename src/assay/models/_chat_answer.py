@@ -64,7 +64,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         raise _not_json(body, secrets) from None
     if not answer.choices:
         raise TransientError(
-            f"the server's answer has no choices: {server_message(secrets.scrubbed(body))[1]}"
+            f"the server's answer has no choices: {server_message(secrets.scrub(body))[1]}"
         )
     choice = answer.choices[0]
     message = choice.message or _NO_MESSAGE
@@ -98,7 +98,7 @@ def _answer(body: bytes) -> _Answer:
     return answer
 
 
-def decoded(
+def decode_answer(
     decode: Callable[[bytes], S],
     body: bytes,
     secrets: Secrets,
@@ -111,7 +111,7 @@ def decoded(
         answer = decode(body)
         check_depth(inner(answer))
     except msgspec.ValidationError:
-        message = server_message(secrets.scrubbed(body))[1]
+        message = server_message(secrets.scrub(body))[1]
         raise TransientError(f"the server's answer is not {noun}: {message}") from None
     except UNREADABLE:
         raise _not_json(body, secrets) from None
@@ -119,7 +119,7 @@ def decoded(
 
 
 def _not_json(body: bytes, secrets: Secrets) -> TransientError:
-    message = excerpt(secrets.scrubbed(body)) or "it is empty"
+    message = excerpt(secrets.scrub(body)) or "it is empty"
     return TransientError(f"the server's answer is not JSON: {message}")
 
 

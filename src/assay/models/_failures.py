@@ -42,7 +42,7 @@ def failure(
 ) -> CallError:
     """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
     status = reply.status
-    code, message = server_message(secrets.scrubbed(reply.body))
+    code, message = server_message(secrets.scrub(reply.body))
     summary = secrets.text(f"HTTP {status}: {message}" if message else f"HTTP {status}")
     if status == 402 or _NO_CREDIT.search(f"{code} {message}"):
         return LaneError(f"the account has no credit left ({summary})", where=where)
@@ -60,7 +60,7 @@ def failure(
         what = f"the server does not know the model {model_name!r} ({summary})"
         fix = "check `model_name` and the path of `endpoint`"
     elif 300 <= status < 400:
-        target = excerpt(secrets.scrubbed(reply.headers.get("location", "nowhere").encode()))
+        target = excerpt(secrets.scrub(reply.headers.get("location", "nowhere").encode()))
         what = f"the server redirects to {_USER.sub('//', target)}"
         fix = "put the new address into `endpoint`"
     error = LaneError if what else PermanentError

@@ -73,7 +73,7 @@ class ReqwestClient:
         try:
             async with asyncio.timeout(timeout) as deadline, request.build_streamed() as response:
                 reading.begin(response)
-                await reading.read(response, deadline)
+                await reading.read_body(response, deadline)
         except (TimeoutError, TooLarge, self._errors.PyreqwestError) as error:
             if reading.status < 300:  # else it says enough
                 raise self._failure(error, answered=reading.status > 0) from None
@@ -116,7 +116,7 @@ class _Reading:
                 with suppress(ValueError):  # not a text
                     self.headers.append((name.encode(), response.get_header(name).encode()))
 
-    async def read(self, response: Any, deadline: asyncio.Timeout) -> None:
+    async def read_body(self, response: Any, deadline: asyncio.Timeout) -> None:
         """The body, piece by piece: also one that is far larger when it is unpacked is never held."""
         stated = _stated_length(response) if self.status < 300 else 0
         most = self._max_body if self.status < 300 else MAX_ERROR_BODY

@@ -10,7 +10,7 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Request
-from assay.models._chat_answer import count, decoded
+from assay.models._chat_answer import count, decode_answer
 from assay.models._chat_form import chat_call, mappings, params_without, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -110,9 +110,9 @@ _FINISH = {"max_output_tokens": "length"}
 
 def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "a response", lambda answer: answer.output)
+    answer = decode_answer(_decode, body, secrets, "a response", lambda answer: answer.output)
     if answer.status in ("failed", "cancelled"):
-        raise TransientError(f"the server gave up: {server_message(secrets.scrubbed(body))[1]}")
+        raise TransientError(f"the server gave up: {server_message(secrets.scrub(body))[1]}")
     messages = _parts(answer, "message", "content")
     refusal = texts_of(messages, "refusal", "refusal")
     calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]

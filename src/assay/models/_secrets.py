@@ -74,7 +74,7 @@ class Secrets:
         letters = _letters(data) if self._needles else b""
         return any(needle in letters for needle in self._needles)
 
-    def masked(self, data: bytes) -> bytes:
+    def mask(self, data: bytes) -> bytes:
         """The same with a mark for each of them."""
         for value in self._odd:
             data = data.replace(value, _MARK)
@@ -84,9 +84,9 @@ class Secrets:
             data = self._cut(data)
         return _MARK if len(data) > _LONGEST or self.are_in(data) else data
 
-    def scrubbed(self, data: bytes) -> bytes:
+    def scrub(self, data: bytes) -> bytes:
         """Masked, and without the beginning of one that was cut off at the end."""
-        data = self.masked(data)
+        data = self.mask(data)
         end = data[-512:].lower()
         for value in self._values:
             start = value.encode().lower()
@@ -96,7 +96,7 @@ class Secrets:
         return data
 
     def text(self, text: str) -> str:
-        return self.masked(text.encode(errors="replace")).decode(errors="replace") if self else text
+        return self.mask(text.encode(errors="replace")).decode(errors="replace") if self else text
 
     def hidden(self, completion: Completion, body: bytes) -> Completion:
         """The answer that was read from there; one that repeats a secret is masked and marked."""

@@ -89,7 +89,7 @@ def _decode_events(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, An
             event = None
         if not isinstance(event, dict):
             raise TransientError(
-                f"an event of the stream is not JSON: {excerpt(secrets.scrubbed(data))}"
+                f"an event of the stream is not JSON: {excerpt(secrets.scrub(data))}"
             )
         yield event, end
 

@@ -9,7 +9,7 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import decoded
+from assay.models._chat_answer import decode_answer
 from assay.models._chat_form import (
     FINISH,
     chat_call,
@@ -135,7 +135,7 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "a message", lambda answer: answer.content)
+    answer = decode_answer(_decode, body, secrets, "a message", lambda answer: answer.content)
     usage = answer.usage or _Usage()
     cached = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
     calls = [

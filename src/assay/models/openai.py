@@ -211,7 +211,7 @@ class HttpModel:
             raise LaneError(what, where=self._transport.shown, fix="check its address")
         if reply.status != 200:
             raise self._failure(reply)
-        return model_names(self._secrets.masked(reply.body))
+        return model_names(self._secrets.mask(reply.body))
 
     async def list_models(self) -> Reply:
         url = self.listing or f"{self.base}/models"

@@ -61,13 +61,13 @@ class Shots:
     def text(self, item: Item) -> str:
         """Return what `examples` stands for in the template."""
         return self.settings.separator.join(
-            self._shown_example(number) for number in self.chosen(item)
+            self._shown_example(number) for number in self.choice_for(item)
         )
 
     def turns(self, item: Item) -> list[Message]:
-        return [turn for number in self.chosen(item) for turn in self._shown_example(number)]
+        return [turn for number in self.choice_for(item) for turn in self._shown_example(number)]
 
-    def chosen(self, item: Item) -> list[int]:
+    def choice_for(self, item: Item) -> list[int]:
         """Numbers of the item's examples, in the order in which they are shown."""
         settings = self.settings
         excluded = set[int]().union(*(self._marked.get(mark, ()) for mark in _marks(item)))

@@ -60,7 +60,7 @@ class Conversation:
                 "an answer to each turn cannot be begun with `prefill`", fix="remove one of them"
             )
 
-    def asked(
+    def request_with(
         self,
         messages: list[Message],
         context: Variables,
@@ -95,14 +95,16 @@ class Conversation:
                 next((context[field] for field in DEFAULT_FIELDS if field in context), item.data),
             )
             messages = [{"role": "user", "content": question(context)}]
-            return self.asked(messages, context, names or ()) if self._adds else Asked(messages)
+            return (
+                self.request_with(messages, context, names or ()) if self._adds else Asked(messages)
+            )
         field, messages = conversation
         prefill = context.get("prefill") if names is None or "prefill" in names else None
         if messages[-1].get("role") == "assistant" and True not in (prefill, self.chat.prefill):
             raise UserError(f"the conversation in `{field}` ends with the assistant", fix=_ENDS)
         messages = [_with_files(message, media) for message in messages]
         separated(messages)  # refuses data that are none, or too much
-        return self.asked(
+        return self.request_with(
             messages, context, ROW_FIELDS if names is None else names, each=field == "turns"
         )
 
@@ -123,7 +125,7 @@ def _params(row: dict[str, Any]) -> dict[str, Any]:
 def _with_files(message: Message, media: Media) -> Message:
     content = message.get("content")
     return (
-        {**message, "content": [media.placed(part) for part in content]}
+        {**message, "content": [media.file_part(part) for part in content]}
         if isinstance(content, list)
         else message
     )

@@ -58,9 +58,9 @@ class Media:
         sources: list[Any] = (
             value if isinstance(value, list) else [] if value in (None, "") else [value]
         )
-        return [self.placed(part_of(kind, source, detail)) for source in sources]
+        return [self.file_part(part_of(kind, source, detail)) for source in sources]
 
-    def placed(self, part: Any) -> Any:
+    def file_part(self, part: Any) -> Any:
         """A part of an item's message; one that names a file by its path becomes the file's reference."""
         if not isinstance(part, dict) or "path" not in part:
             return part

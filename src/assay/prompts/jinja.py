@@ -79,7 +79,7 @@ class ChatPrompt(JinjaPrompt):
         if self._template is None:
             return self._conversation.of_item(item, self._media)
         names = self._conversation.chat.row_params or ()
-        return self._conversation.asked(self._template.render(item), variables(item), names)
+        return self._conversation.request_with(self._template.render(item), variables(item), names)
 
 
 class FewShotPrompt(JinjaPrompt):

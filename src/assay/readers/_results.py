@@ -78,7 +78,9 @@ class JsonResults(FileResults):
             cut = isinstance(error, BrokenJson) and error.at_end
             self.unread.add(f"{self.files[0]}: {'it ends in the middle' if cut else error}")
 
-    def _shaped(self, rows: Iterable[tuple[str, Any]], shape: type[T]) -> Iterator[tuple[T, Any]]:
+    def _rows_of_shape(
+        self, rows: Iterable[tuple[str, Any]], shape: type[T]
+    ) -> Iterator[tuple[T, Any]]:
         """Yield each row in its shape, and whole; what has another shape is counted."""
         for place, raw in rows:
             try:

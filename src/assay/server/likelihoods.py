@@ -39,7 +39,7 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
     choices: list[dict[str, Any]] = []
     asked = generated = 0
     for index, prompt in enumerate(prompts):
-        tokens = trigrams.trained().tokens(prompt)
+        tokens = trigrams.language_model().tokens(prompt)
         if len(tokens) + 1 > CONTEXT:
             return f"maximum context length is {CONTEXT} tokens, the prompt has {len(tokens) + 1}"
         more = _continuation(tokens, min(request.max_tokens or 0, _MOST_GENERATED))
@@ -67,7 +67,7 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
 def _continuation(tokens: list[bytes], count: int) -> list[bytes]:
     history = [trigrams.BEGINNING, *tokens]
     while len(history) - len(tokens) - 1 < count:
-        history.append(trigrams.trained().best(tuple(history[-2:])))
+        history.append(trigrams.language_model().best(tuple(history[-2:])))
     return history[len(tokens) + 1 :]
 
 
