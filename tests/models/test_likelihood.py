@@ -18,7 +18,7 @@ from assay.interfaces import Likelihood, Likelihoods, Model
 from assay.models._forced_decoding import ForcedDecoding
 from assay.models._likelihood import Asker, Completions, Unfit
 from assay.models._prompt_logprobs import Generate, PromptLogprobs
-from assay.models._transport import Reply
+from assay.models._transport import HttpReply
 from assay.models.demo import demo
 from assay.models.openai import OpenAIModel, openai
 from assay.server import Options, running
@@ -167,18 +167,18 @@ class Fake:
         self.transport: Any = self
         self.seen: list[tuple[str, Any]] = []
 
-    async def post(self, body: bytes, *, url: str, timeout: float) -> Reply:
+    async def post(self, body: bytes, *, url: str, timeout: float) -> HttpReply:
         return self._reply(url, json.loads(body))
 
-    async def get(self, url: str, *, timeout: float) -> Reply:
+    async def get(self, url: str, *, timeout: float) -> HttpReply:
         return self._reply(url, None)
 
-    def _reply(self, url: str, body: Any) -> Reply:
+    def _reply(self, url: str, body: Any) -> HttpReply:
         path = url.removeprefix("http://localhost")
         self.seen.append((path, body))
-        return Reply(200, {}, json.dumps(self.answer(path, body)).encode())
+        return HttpReply(200, {}, json.dumps(self.answer(path, body)).encode())
 
-    async def failure(self, reply: Reply) -> CallError:
+    async def failure(self, reply: HttpReply) -> CallError:
         return PermanentError(f"HTTP {reply.status}")
 
 

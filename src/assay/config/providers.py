@@ -39,17 +39,17 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     models: dict[str, ListedModel] = {}
 
 
-class _Table(msgspec.Struct, frozen=True):
+class _ProviderTable(msgspec.Struct, frozen=True):
     as_of: str
     unit: str
     providers: dict[str, Provider]
 
 
 @cache
-def table() -> _Table:
+def table() -> _ProviderTable:
     """`as_of` is the date of the prices."""
     return msgspec.json.decode(
-        (files("assay") / "data" / "providers.json").read_bytes(), type=_Table
+        (files("assay") / "data" / "providers.json").read_bytes(), type=_ProviderTable
     )
 
 

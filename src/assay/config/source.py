@@ -307,9 +307,9 @@ def _json_lines(text: str, lines: dict[Key, int]) -> None:
 def _yaml(text: str, lines: dict[Key, int]) -> Any:
     import yaml
 
-    from assay.config.yaml12 import Loader, build, check_nesting
+    from assay.config.yaml12 import YamlLoader, build, check_nesting
 
-    loader = Loader(text)
+    loader = YamlLoader(text)
     try:
         check_nesting(text)
         node = loader.get_single_node()

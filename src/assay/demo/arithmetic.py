@@ -55,7 +55,7 @@ _LARGEST = 10**60
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 4}
 
 
-class Result(NamedTuple):
+class ArithmeticResult(NamedTuple):
     """`steps` counts operations and `digits` is the longest operand: together they say how hard it was."""
 
     value: Number
@@ -87,7 +87,7 @@ def spell_out(text: str) -> str:
     return text
 
 
-def evaluate(text: str) -> Result | None:
+def evaluate(text: str) -> ArithmeticResult | None:
     """The value of the last arithmetic expression in the text, or None where there is none."""
     found: list[str] = _EXPRESSION.findall(spell_out(text))
     if not found:
@@ -104,7 +104,7 @@ def evaluate(text: str) -> Result | None:
         return None
     if rest != len(tokens) or abs(value) >= _LARGEST:
         return None
-    return Result(value, len(operands) - 1, digits, expression)
+    return ArithmeticResult(value, len(operands) - 1, digits, expression)
 
 
 def _without_outer_brackets(expression: str) -> str:

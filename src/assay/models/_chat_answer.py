@@ -19,7 +19,7 @@ from assay.text.messages import content_text
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -28,32 +28,32 @@ class _Message(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Message | None = None
+    message: _ChatMessage | None = None
     text: str | None = None
     finish_reason: str | None = None
     logprobs: Any = None
 
 
-class Usage(msgspec.Struct):
+class ChatUsage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ChatBody(msgspec.Struct):
     choices: list[_Choice]
     id: str | None = None
     model: str | None = None
     system_fingerprint: str | None = None
-    usage: Usage | None = None
+    usage: ChatUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_ChatBody).decode
 _DEEPEST = 100
 _PLAIN = (str, int, float)
 _LARGEST = 2**53  # of a count
-_NO_USAGE = Usage()
-_NO_MESSAGE = _Message()
+_NO_USAGE = ChatUsage()
+_NO_MESSAGE = _ChatMessage()
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
@@ -86,7 +86,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
 
 
-def _answer(body: bytes) -> _Answer:
+def _answer(body: bytes) -> _ChatBody:
     try:
         answer = _decode(body)
     except msgspec.ValidationError:
@@ -166,23 +166,23 @@ def total(counts: Sequence[int | None]) -> int | None:
     return sum(numbers) if len(numbers) == len(counts) else None
 
 
-def _pick(body: bytes) -> _Answer:
+def _pick(body: bytes) -> _ChatBody:
     """Whatever is usable in JSON that does not keep to the API: fields of another type are left out."""
     answer = fields_of(msgspec.json.decode(body))
     choices: Any = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
-        return _Answer([])
+        return _ChatBody([])
     message = fields_of(choice.get("message"))
     if message.get("content") is not None:
         message["content"] = content_text(message["content"])
-    sane = {**choice, "message": _sane(_Message, message)}
+    sane = {**choice, "message": _sane(_ChatMessage, message)}
     whole = {
         **answer,
         "choices": [_sane(_Choice, sane)],
-        "usage": _sane(Usage, fields_of(answer.get("usage"))),
+        "usage": _sane(ChatUsage, fields_of(answer.get("usage"))),
     }
-    return _sane(_Answer, whole)
+    return _sane(_ChatBody, whole)
 
 
 def fields_of(value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.models._secrets import Secrets
-from assay.models._transport import Reply
+from assay.models._transport import HttpReply
 from assay.registry import nearest
 
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
@@ -38,7 +38,7 @@ _NO_MODEL = re.compile(
 
 
 def failure(
-    reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Secrets
+    reply: HttpReply, *, model_name: str, where: str, key_fix: str, secrets: Secrets
 ) -> CallError:
     """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
     status = reply.status
@@ -68,7 +68,7 @@ def failure(
 
 
 async def unknown_model(
-    reply: Reply, models: Callable[[], Awaitable[list[str]]], model_name: str, error: CallError
+    reply: HttpReply, models: Callable[[], Awaitable[list[str]]], model_name: str, error: CallError
 ) -> CallError:
     """The error of a server that knows no such model, with the names that it does know, if it tells them.
 
@@ -106,7 +106,7 @@ def model_names(body: bytes) -> list[str]:
         ) from None
 
 
-def _wait(reply: Reply) -> float | None:
+def _wait(reply: HttpReply) -> float | None:
     delay = _DELAY.search(reply.body)
     seconds = retry_after(reply.headers)
     return min(float(delay[1]), LONGEST_WAIT) if seconds is None and delay else seconds

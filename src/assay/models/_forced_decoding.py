@@ -11,7 +11,14 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
-from assay.models._likelihood import Server, Unfit, answer_of, no_token, of_tokens, too_long
+from assay.models._likelihood import (
+    LikelihoodServer,
+    Unfit,
+    answer_of,
+    no_token,
+    of_tokens,
+    too_long,
+)
 from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
 
@@ -33,7 +40,7 @@ class _Tokens(msgspec.Struct):
     tokens: list[int]
 
 
-class _Template(msgspec.Struct):
+class _ChatPrompt(msgspec.Struct):
     prompt: str
 
 
@@ -57,7 +64,7 @@ class ForcedDecoding:
 
     name = "llama.cpp"
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: LikelihoodServer) -> None:
         self._server = server
         self._slots: asyncio.Queue[int] = asyncio.Queue()
         self._context = 0
@@ -103,7 +110,7 @@ class ForcedDecoding:
         body = {"messages": request.messages}
         return (
             await answer_of(
-                self._server, self._url("/apply-template"), body, _Template, request.timeout
+                self._server, self._url("/apply-template"), body, _ChatPrompt, request.timeout
             )
         ).prompt
 

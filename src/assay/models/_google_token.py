@@ -71,7 +71,7 @@ def read_credentials(path: str, where: str) -> Credentials:
     return found
 
 
-class Tokens:
+class AccessTokens:
     """The access token of some credentials, fetched when it is needed and again before it ends."""
 
     def __init__(self, credentials: Credentials) -> None:

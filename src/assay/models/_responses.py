@@ -85,7 +85,7 @@ def _part(part: Any, kind: str) -> Any:
 # ---- what comes back
 
 
-class _Usage(msgspec.Struct):
+class _ResponseUsage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
@@ -95,16 +95,16 @@ class _Reason(msgspec.Struct):
     reason: str | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ResponseBody(msgspec.Struct):
     output: list[dict[str, Any]]
     id: str | None = None
     model: str | None = None
     status: str | None = None
     incomplete_details: _Reason | None = None
-    usage: _Usage | None = None
+    usage: _ResponseUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_ResponseBody).decode
 _FINISH = {"max_output_tokens": "length"}
 
 
@@ -117,7 +117,7 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     refusal = texts_of(messages, "refusal", "refusal")
     calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
     finish = _finish(answer) or ("tool_calls" if calls else "stop")
-    usage = answer.usage or _Usage()
+    usage = answer.usage or _ResponseUsage()
     logprobs = [entry for part in messages for entry in mappings(part.get("logprobs"))]
     return Completion(
         text=texts_of(messages, "output_text", "text") or refusal,
@@ -134,18 +134,18 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
 
 
-def _finish(answer: _Answer) -> str | None:
+def _finish(answer: _ResponseBody) -> str | None:
     why = answer.incomplete_details and answer.incomplete_details.reason
     return _FINISH.get(why or "", why)
 
 
-def _thoughts(answer: _Answer) -> str:
+def _thoughts(answer: _ResponseBody) -> str:
     """Return its own words where the server shows them, else their summary."""
     parts = _parts(answer, "reasoning", "content", "summary")
     return "\n\n".join(str(part["text"]) for part in parts if part.get("text"))
 
 
-def _parts(answer: _Answer, kind: str, *keys: str) -> list[dict[str, Any]]:
+def _parts(answer: _ResponseBody, kind: str, *keys: str) -> list[dict[str, Any]]:
     """Return the parts of all items of a kind, from the first of these fields that has any."""
     parts: list[dict[str, Any]] = []
     for item in answer.output:

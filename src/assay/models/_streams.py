@@ -40,7 +40,7 @@ _STATUSES = {
 }
 
 
-class Joined(NamedTuple):
+class JoinedStream(NamedTuple):
     """The whole answer. `marks` are the places in the stream where events ended that brought some of it; `hidden` is
     how many of its tokens were counted and not sent."""
 
@@ -50,7 +50,7 @@ class Joined(NamedTuple):
     hidden: int = 0
 
 
-Join = Callable[[bytes, Secrets], Joined]
+Join = Callable[[bytes, Secrets], JoinedStream]
 
 
 def is_stream(body: bytes) -> bool:
@@ -105,7 +105,7 @@ def _body(answer: Any) -> bytes:
         raise TransientError("the events of the stream are nested too deeply") from None
 
 
-def _error_answer(event: dict[str, Any]) -> Joined:
+def _error_answer(event: dict[str, Any]) -> JoinedStream:
     """The answer that an error event stands for."""
     error = fields_of(event.get("error")) or event
     code = next(
@@ -113,10 +113,10 @@ def _error_answer(event: dict[str, Any]) -> Joined:
         0,
     )
     named = _STATUSES.get(str(error.get("type")), _STATUSES.get(str(error.get("code")), 500))
-    return Joined(code if 400 <= code < 600 else named, _body(event))
+    return JoinedStream(code if 400 <= code < 600 else named, _body(event))
 
 
-def join_chat(body: bytes, secrets: Secrets) -> Joined:
+def join_chat(body: bytes, secrets: Secrets) -> JoinedStream:
     """The chunks of chat and text completions as one completion. Its end mark is `[DONE]` or a finish reason."""
     parts = _Parts()
     done = False
@@ -131,7 +131,7 @@ def join_chat(body: bytes, secrets: Secrets) -> Joined:
         raise _ended_early()
     is_told = any(key.startswith("reasoning") for key in parts.texts)
     hidden = 0 if is_told else _hidden(parts.head.get("usage"))
-    return Joined(200, _body(parts.whole()), marks, hidden)
+    return JoinedStream(200, _body(parts.whole()), marks, hidden)
 
 
 class _Parts:
@@ -226,7 +226,7 @@ def _hidden(usage: Any) -> int:
 _PARTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
-def join_messages(body: bytes, secrets: Secrets) -> Joined:
+def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
     """The events of Anthropic's API as one message. Its end mark is `message_stop`."""
     answer: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
@@ -251,7 +251,7 @@ def join_messages(body: bytes, secrets: Secrets) -> Joined:
     for (index, key), texts in parts.items():
         blocks[index] |= _block_of(key, "".join(texts))
     answer["content"] = list(blocks.values())
-    return Joined(200, _body(answer), marks)
+    return JoinedStream(200, _body(answer), marks)
 
 
 def _add_block(
@@ -283,7 +283,9 @@ def _block_of(key: str, text: str) -> dict[str, Any]:
         return {"input": {"arguments": text}}
 
 
-def times(joined: Joined, arrivals: Arrivals, sent: float, tokens: int | None) -> dict[str, float]:
+def times(
+    joined: JoinedStream, arrivals: Arrivals, sent: float, tokens: int | None
+) -> dict[str, float]:
     """Return what a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
     those are counted by the server where it does."""
     moments: list[float] = []

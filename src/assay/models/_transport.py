@@ -13,7 +13,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from assay.errors import LaneError, PermanentError, TransientError
-from assay.models._plain_http import Arrivals, Broken, Headers, PlainClient, TooLarge
+from assay.models._plain_http import (
+    Arrivals,
+    Headers,
+    PlainClient,
+)
 from assay.models._reqwest import ReqwestClient
 
 MAX_BODY = 64 * 1024 * 1024
@@ -21,7 +25,7 @@ _WANTED = ("retry-after", "retry-after-ms", "location")
 _PROXY_VARIABLES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """An HTTP answer; `headers` has the few that tell something and came, by their name in lower case."""
 
     status: int
@@ -47,12 +51,12 @@ class Transport:
         url: str = "",
         headers: Headers = None,
         arrivals: Arrivals | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """Send a body to the server's address, or another of its, and read the whole answer, if it is of a sane size.
         `headers` are those of this request alone; `arrivals` gets how much had come, and when, for each piece."""
         return await self._exchange("POST", url or self.url, body, timeout, headers, arrivals)
 
-    async def get(self, url: str, *, timeout: float, headers: Headers = None) -> Reply:
+    async def get(self, url: str, *, timeout: float, headers: Headers = None) -> HttpReply:
         """Read another address of the same server."""
         return await self._exchange("GET", url, b"", timeout, headers)
 
@@ -64,17 +68,17 @@ class Transport:
         timeout: float,
         headers: Headers,
         arrivals: Arrivals | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         try:
             client = self._client or self._open()
             answer = await client.send(method, url, body, timeout, headers, arrivals)
         except ValueError:  # its text may hold the value of a header
             raise self._unusable() from None
-        except TooLarge as error:
+        except AnswerTooLarge as error:
             raise self._too_large(error.size) from None
         except TimeoutError:
             raise self._late(timeout) from None
-        except Broken as error:
+        except BrokenConnection as error:
             if error.answered:
                 raise TransientError(f"the answer broke off: {error}", where=self.shown) from None
             raise self._no_answer(str(error)) from None
@@ -84,10 +88,10 @@ class Transport:
             error.where = error.where or self.shown
             raise
         if answer.status == 200:
-            return Reply(200, {}, answer.body)
+            return HttpReply(200, {}, answer.body)
         came = ((name, answer.header(name.encode())) for name in _WANTED)
         named = {name: value.decode("latin-1") for name, value in came if value is not None}
-        return Reply(answer.status, named, answer.body)
+        return HttpReply(answer.status, named, answer.body)
 
     def _open(self) -> PlainClient | ReqwestClient:
         if is_plain(self.url):

@@ -115,28 +115,28 @@ def output_config(params: Mapping[str, Any]) -> dict[str, Any]:
 # ---- what comes back
 
 
-class _Usage(msgspec.Struct):
+class _MessageUsage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
+class _MessageBody(msgspec.Struct):
     content: list[dict[str, Any]]
     id: str | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: _MessageUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_MessageBody).decode
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
     answer = decode_answer(_decode, body, secrets, "a message", lambda answer: answer.content)
-    usage = answer.usage or _Usage()
+    usage = answer.usage or _MessageUsage()
     cached = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
     calls = [
         chat_call(block.get("id"), block.get("name"), block.get("input"))

@@ -104,28 +104,28 @@ def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
 # ---- what comes back
 
 
-class _Message(msgspec.Struct):
+class _ConverseMessage(msgspec.Struct):
     content: list[dict[str, Any]]
 
 
-class _Output(msgspec.Struct):
-    message: _Message
+class _ConverseOutput(msgspec.Struct):
+    message: _ConverseMessage
 
 
-class _Usage(msgspec.Struct):
+class _ConverseUsage(msgspec.Struct):
     inputTokens: int | None = None
     outputTokens: int | None = None
     cacheReadInputTokens: int | None = None
     cacheWriteInputTokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
-    output: _Output
+class _ConverseBody(msgspec.Struct):
+    output: _ConverseOutput
     stopReason: str | None = None
-    usage: _Usage | None = None
+    usage: _ConverseUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_ConverseBody).decode
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
@@ -134,7 +134,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         _decode, body, secrets, "a message", lambda answer: answer.output.message.content
     )
     blocks = answer.output.message.content
-    usage = answer.usage or _Usage()
+    usage = answer.usage or _ConverseUsage()
     cached = usage.cacheReadInputTokens, usage.cacheWriteInputTokens
     finish = _FINISH.get(answer.stopReason or "", answer.stopReason)
     calls = [block["toolUse"] for block in blocks if isinstance(block.get("toolUse"), dict)]

@@ -146,36 +146,36 @@ class _Content(msgspec.Struct):
     parts: list[dict[str, Any]] = []
 
 
-class _Candidate(msgspec.Struct):
+class _GeminiCandidate(msgspec.Struct):
     content: _Content | None = None
     finishReason: str | None = None
     logprobsResult: Any = None
 
 
-class _Usage(msgspec.Struct):
+class _GeminiUsage(msgspec.Struct):
     promptTokenCount: int | None = None
     candidatesTokenCount: int | None = None
     thoughtsTokenCount: int | None = None
     totalTokenCount: int | None = None
 
 
-class _Answer(msgspec.Struct):
-    candidates: list[_Candidate] = []
+class _GeminiBody(msgspec.Struct):
+    candidates: list[_GeminiCandidate] = []
     promptFeedback: dict[str, Any] | None = None
-    usageMetadata: _Usage | None = None
+    usageMetadata: _GeminiUsage | None = None
     modelVersion: str | None = None
     responseId: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_GeminiBody).decode
 
 
-def _parts(answer: _Answer) -> list[dict[str, Any]]:
+def _parts(answer: _GeminiBody) -> list[dict[str, Any]]:
     content = answer.candidates[0].content if answer.candidates else None
     return content.parts if content else []
 
 
-def _free(answer: _Answer) -> list[Any]:
+def _free(answer: _GeminiBody) -> list[Any]:
     return [_parts(answer), *(candidate.logprobsResult for candidate in answer.candidates[:1])]
 
 
@@ -188,10 +188,10 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         raise TransientError(
             f"the server's answer has no candidates: {server_message(secrets.scrub(body))[1]}"
         )
-    usage = answer.usageMetadata or _Usage()
+    usage = answer.usageMetadata or _GeminiUsage()
     called = (part for part in enumerate(parts) if isinstance(part[1].get("functionCall"), dict))
     calls = [_tool_call(part, number) for number, part in called]
-    chosen = answer.candidates[0] if answer.candidates else _Candidate(finishReason="SAFETY")
+    chosen = answer.candidates[0] if answer.candidates else _GeminiCandidate(finishReason="SAFETY")
     finish = _FINISH.get(chosen.finishReason or "", chosen.finishReason)
     if calls and finish == "stop":
         finish = "tool_calls"
@@ -210,7 +210,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
 
 
-def _tokens_of_answer(usage: _Usage) -> int | None:
+def _tokens_of_answer(usage: _GeminiUsage) -> int | None:
     counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount]
     return None if counts == [None, None] else sum(number or 0 for number in counts)
 

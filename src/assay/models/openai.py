@@ -25,7 +25,7 @@ from assay.models._prompt_logprobs import Generate, PromptLogprobs
 from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
-from assay.models._transport import Reply, Transport
+from assay.models._transport import HttpReply, Transport
 from assay.registry import model
 from assay.text.media import has_media
 from assay.text.messages import messages_text
@@ -145,7 +145,7 @@ class HttpModel:
         """Return the headers of this request alone."""
         return None
 
-    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> HttpReply:
         body = self.body(request)
         headers = await self.own_headers("POST", self._transport.url, body)
         return await self._transport.post(
@@ -166,7 +166,7 @@ class HttpModel:
         error.where = error.where or self._transport.shown
         return error
 
-    async def _completion_of(self, reply: Reply) -> Completion:
+    async def _completion_of(self, reply: HttpReply) -> Completion:
         if 200 <= reply.status < 300:
             completion = self.read_answer(reply.body, self._secrets)
             return completion if self._keys is None else self._keys.hidden(completion, reply.body)
@@ -186,15 +186,15 @@ class HttpModel:
         if not 200 <= reply.status < 300 or not is_stream(reply.body):
             return await self._completion_of(reply)
         joined = self.join_events(reply.body, self._secrets)
-        completion = await self._completion_of(Reply(joined.status, {}, joined.body))
+        completion = await self._completion_of(HttpReply(joined.status, {}, joined.body))
         completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
         return completion
 
-    async def failure(self, reply: Reply) -> CallError:
+    async def failure(self, reply: HttpReply) -> CallError:
         """Return what an answer that is not a success means."""
         return await unknown_model(reply, self.models, self.model_name, self._failure(reply))
 
-    def _failure(self, reply: Reply) -> CallError:
+    def _failure(self, reply: HttpReply) -> CallError:
         return failure(
             reply,
             model_name=self.model_name,
@@ -213,7 +213,7 @@ class HttpModel:
             raise self._failure(reply)
         return model_names(self._secrets.mask(reply.body))
 
-    async def list_models(self) -> Reply:
+    async def list_models(self) -> HttpReply:
         url = self.listing or f"{self.base}/models"
         headers = await self.own_headers("GET", url, b"")
         return await self._transport.get(url, timeout=10, headers=headers)

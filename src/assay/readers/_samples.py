@@ -56,7 +56,7 @@ class SampleFile:
         self.dataset = path.stem
         self._other_items = 0
         self._format = format
-        self._table = _Table(columns)
+        self._table = _SampleTable(columns)
         self._rows = rows
 
     @property
@@ -103,7 +103,7 @@ class SampleFile:
         return []
 
 
-class _Table:
+class _SampleTable:
     """Where what is in a row."""
 
     def __init__(self, columns: Sequence[str]) -> None:
