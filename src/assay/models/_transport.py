@@ -14,6 +14,12 @@ from urllib.parse import urlsplit
 
 from assay.errors import LaneError, PermanentError, TransientError
 from assay.models._plain_http import (
+    AnswerTooLarge,
+    Arrivals,
+    BrokenConnection,
+    Headers,
+    PlainClient,
+)
     Arrivals,
     Headers,
     PlainClient,
