@@ -20,10 +20,6 @@ from assay.models._plain_http import (
     Headers,
     PlainClient,
 )
-    Arrivals,
-    Headers,
-    PlainClient,
-)
 from assay.models._reqwest import ReqwestClient
 
 MAX_BODY = 64 * 1024 * 1024
