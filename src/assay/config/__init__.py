@@ -8,7 +8,6 @@ from assay.config.loader import load, parse_model, parse_override, where
 from assay.config.resolved import resolved, schema, to_yaml
 from assay.config.rules import Need
 from assay.config.types import (
-    BudgetConfig,
     CalibrationConfig,
     Config,
     DatasetConfig,
@@ -20,7 +19,6 @@ from assay.config.types import (
     MetricConfig,
     ModelConfig,
     PolicyConfig,
-    PriceConfig,
     PromptConfig,
     RayConfig,
     SplitConfig,
@@ -28,7 +26,6 @@ from assay.config.types import (
 )
 
 __all__ = [
-    "BudgetConfig",
     "CalibrationConfig",
     "Config",
     "DatasetConfig",
@@ -41,7 +38,6 @@ __all__ = [
     "ModelConfig",
     "Need",
     "PolicyConfig",
-    "PriceConfig",
     "PromptConfig",
     "RayConfig",
     "SplitConfig",

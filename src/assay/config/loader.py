@@ -40,13 +40,13 @@ def load(
     document = _long_forms(source, environ, overrides, arguments, models)
     data = document.data
     data["name"] = _name(document)
-    data["output_dir"] = data.get("output_dir") or os.path.join(
-        "output", _folder_name(str(data["name"]))
-    )
+    if not data.get("output_dir"):
+        data["output_dir"] = os.path.join("output", _folder_name(str(data["name"])))
     data["prompts"] = data.get("prompts") or [{}]
-    resolve_paths(document, files_needed=need not in ("aggregate", "gate"))
+    files_needed = need not in ("aggregate", "gate")
+    resolve_paths(document, files_needed=files_needed)
     expand_benchmarks(document, needed=need == "run")
-    read_prompts(document, files_needed=need not in ("aggregate", "gate"))
+    read_prompts(document, files_needed=files_needed)
     check_secrets(document)
     _check_top_level(document)
     config = build(Config, data, (), document)

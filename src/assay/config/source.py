@@ -90,13 +90,9 @@ class Document:
 
 def values_in(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Every value inside of `value`, with its key; leaves are those that are neither mapping nor list."""
-    parts = (
-        value.items()
-        if isinstance(value, Mapping)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    parts = value.items() if isinstance(value, Mapping) else ()
+    if isinstance(value, list):
+        parts = enumerate(value)
     for name, part in parts:
         yield (*key, name), part
         yield from values_in(part, (*key, name))
@@ -124,10 +120,8 @@ def core_type(hint: Any) -> Any:
 
 def dotted_key(key: Key) -> str:
     """`models[0].endpoint`."""
-    text = ""
-    for part in key:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return "".join(parts).removeprefix(".")
 
 
 def brief(key: Key) -> str:

@@ -246,7 +246,7 @@ def verdict(label: Label, threshold: float | None, *, match: bool) -> float:
         if not 0 <= value <= 1:
             fix = "in a match 1 means the first player, 0 the second, 0.5 a tie"
             raise _unreadable(f"the label {value:g} is not from 0 to 1", label.place, fix)
-        return 1.0 if value > 0.5 else 0.0 if value < 0.5 else 0.5
+        return 0.5 if value == 0.5 else float(value > 0.5)
     if not isinstance(value, bool) and threshold is not None:
         return float(value >= threshold)
     if value not in (0, 1):

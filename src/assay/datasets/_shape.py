@@ -32,10 +32,10 @@ def shape_rows(rows: Rows, source: DatasetConfig) -> Rows:
         rows = _filter_rows(rows, source.filter)
     if source.split is not None and source.split.ratio:
         rows = _part(rows, source.split)
-    shuffle = source.shuffle is not None and source.shuffle is not False
-    if source.sample is not None or shuffle:
-        own_seed = shuffle and not isinstance(source.shuffle, bool)
-        order = (source.shuffle if own_seed else source.seed) if shuffle else None
+    order = source.seed if source.shuffle is True else source.shuffle
+    if order is False:
+        order = None
+    if source.sample is not None or order is not None:
         rows = _draw_rows(rows, source.sample, source.seed, order)
     return rows
 

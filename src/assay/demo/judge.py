@@ -80,13 +80,12 @@ def _compare(texts: dict[str, str], honest: bool, guess: int) -> str:
         same = squad(texts["first"]) == squad(texts["second"])
         verdict = "tie" if same else ("first", "second")[guess % 2]
         return _verdict_json("I cannot tell which is better; this is a guess.", verdict)
-    better = "tie" if first == second else "first" if first else "second"
-    if honest:
-        return _verdict_json("I compared both with what I find.", better)
-    return _verdict_json(
-        "I compared both with what I find.",
-        {"first": "second", "second": "first", "tie": "first"}[better],
-    )
+    better = "first" if first else "second"
+    if first == second:
+        better = "tie"
+    if not honest:
+        better = "second" if better == "first" else "first"
+    return _verdict_json("I compared both with what I find.", better)
 
 
 def _choose(options: str, answer: str, honest: bool, guess: int) -> str:

@@ -126,9 +126,10 @@ def _compare(segment: str, low: str) -> DemoQuestion | None:
 
 def _value(text: str) -> arithmetic.Number | None:
     """Return what a piece of text with one expression or one number in it comes to."""
-    result = arithmetic.evaluate(text)
+    if result := arithmetic.evaluate(text):
+        return result.value
     numbers = _NUMBERS.findall(text)
-    return result.value if result else arithmetic.number(numbers[0]) if len(numbers) == 1 else None
+    return arithmetic.number(numbers[0]) if len(numbers) == 1 else None
 
 
 def _yes_no(segment: str, yes: bool, difficulty: float) -> DemoQuestion:

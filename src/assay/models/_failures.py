@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -11,14 +11,12 @@ import msgspec
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.models._secrets import Secrets
 from assay.models._transport import HttpReply
-from assay.registry import nearest
 
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 UNREADABLE = (ValueError, RecursionError)
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
 _RETRY = (408, 409, 425, 429)
 _OVERLOAD = (429, 503, 529)
-_LISTED = 20  # model names in an error
 _TEXTS = ("message", "Message", "detail", "error")  # where servers say what is wrong
 _LISTS = ("data", "models", "publisherModels", "modelSummaries")  # where providers put them
 _TOO_LONG = re.compile(
@@ -30,7 +28,7 @@ _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
 _NO_KEY = re.compile(r"api key (not valid|expired)", re.I)  # what Gemini says with a 400
 # where Gemini says how long to wait
 _DELAY = re.compile(rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"')
-_NO_MODEL = re.compile(
+NO_MODEL = re.compile(
     r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)"
     r"|model identifier is invalid",
     re.I | re.S,
@@ -65,30 +63,6 @@ def failure(
         fix = "put the new address into `endpoint`"
     error = LaneError if what else PermanentError
     return error(what or summary, where=where, fix=fix)
-
-
-async def unknown_model(
-    reply: HttpReply, models: Callable[[], Awaitable[list[str]]], model_name: str, error: CallError
-) -> CallError:
-    """The error of a server that knows no such model, with the names that it does know, if it tells them.
-
-    Proxies say 400 where the API says 404: what they mean is believed only if their list lacks the name too.
-    """
-    if reply.status != 404 and not (reply.status == 400 and _NO_MODEL.search(error.what)):
-        return error
-    try:
-        names = await models()
-    except CallError:
-        return error
-    if model_name in names:
-        return error
-    fix = nearest(model_name, names[:_LISTED]) if names else "it has no models at all: load one"
-    summary = (
-        error.what
-        if reply.status == 404
-        else f"the server does not know the model {model_name!r} ({error.what})"
-    )
-    return LaneError(summary, where=error.where, fix=fix)
 
 
 def model_names(body: bytes) -> list[str]:

@@ -13,12 +13,7 @@ from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._chat_form import params_without
-from assay.models._failures import (
-    failure,
-    model_names,
-    server_message,
-    unknown_model,
-)
+from assay.models._failures import NO_MODEL, failure, model_names, server_message
 from assay.models._forced_decoding import ForcedDecoding
 from assay.models._likelihood import Asker, Completions
 from assay.models._prompt_logprobs import Generate, PromptLogprobs
@@ -26,11 +21,12 @@ from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import HttpReply, Transport
-from assay.registry import model
+from assay.registry import model, nearest
 from assay.text.media import has_media
 from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "stream"}
+_LISTED = 20  # model names in an error
 _LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = (
     "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
@@ -191,8 +187,24 @@ class HttpModel:
         return completion
 
     async def failure(self, reply: HttpReply) -> CallError:
-        """Return what an answer that is not a success means."""
-        return await unknown_model(reply, self.models, self.model_name, self._failure(reply))
+        """Return what an answer that is not a success means; if the server knows no such model, with those it knows.
+
+        Proxies say 400 where the API says 404: what they mean is believed only if their list lacks the name too.
+        """
+        error = self._failure(reply)
+        if reply.status != 404 and not (reply.status == 400 and NO_MODEL.search(error.what)):
+            return error
+        try:
+            names = await self.models()
+        except CallError:
+            return error
+        if self.model_name in names:
+            return error
+        what = f"the server does not know the model {self.model_name!r} ({error.what})"
+        fix = "it has no models at all: load one"
+        if names:
+            fix = nearest(self.model_name, names[:_LISTED])
+        return LaneError(error.what if reply.status == 404 else what, where=error.where, fix=fix)
 
     def _failure(self, reply: HttpReply) -> CallError:
         return failure(

@@ -55,9 +55,9 @@ class Media:
 
     def _field(self, kind: str, value: Any, detail: dict[str, str]) -> list[Message]:
         """Return what an item's field names: nothing, one file, or several."""
-        sources: list[Any] = (
-            value if isinstance(value, list) else [] if value in (None, "") else [value]
-        )
+        if value in (None, ""):
+            return []
+        sources: list[Any] = value if isinstance(value, list) else [value]
         return [self.file_part(part_of(kind, source, detail)) for source in sources]
 
     def file_part(self, part: Any) -> Any:

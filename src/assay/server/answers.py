@@ -134,13 +134,11 @@ class MockAnswers:
             if given is not None:
                 return _reply_of(given)
         seed = self.seed if request.seed is None else request.seed
-        params = {}
-        if request.tools or request.response_format:
-            params = {
-                "tools": request.tools,
-                "tool_choice": request.tool_choice,
-                "response_format": request.response_format,
-            }
+        params = {
+            "tools": request.tools,
+            "tool_choice": request.tool_choice,
+            "response_format": request.response_format,
+        }
         text, calls = respond(messages, params, skill=self.skill, seed=seed)
         return MockReply(write(request.model, messages, text, calls, body))
 
@@ -165,13 +163,8 @@ def _reply_of(given: Any) -> MockReply:
         body: Any = raw["body"]
         headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
         content_type = headers.pop("content-type", "application/json").encode()
-        payload = (
-            body
-            if isinstance(body, bytes)
-            else body.encode()
-            if isinstance(body, str)
-            else _encode(body)
-        )
+        payload = body.encode() if isinstance(body, str) else body
+        payload = payload if isinstance(payload, bytes) else _encode(payload)
         return MockReply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
     return MockReply(_encode(given))
 

@@ -64,10 +64,8 @@ def _when_closed(descriptor: int, stop: asyncio.Event) -> None:
 def running(options: Options | None = None, *, share_port: bool = False) -> Generator[str]:
     """The server in a child process, as its address; it ends with the block and with this process."""
     flags = ["--until-stdin-closes", *(["--share-port"] if share_port else [])]
-    defaults = msgspec.structs.asdict(Options())
     for name, value in msgspec.structs.asdict(options or Options()).items():
-        if value != defaults[name]:
-            flags += [f"--{name.replace('_', '-')}", str(value)]
+        flags += [f"--{name.replace('_', '-')}", str(value)]
     command = [sys.executable, "-m", "assay.server", *flags]
     child = start(command)
     try:
