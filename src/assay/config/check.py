@@ -42,11 +42,12 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     unknown = [name for name in value if name not in fields]
     for name in unknown:
         document.report(f"unknown key {name!r}", (*key, name), nearest(name, fields))
+    needed = [] if unknown else required
     for name, field in fields.items():
         if value.get(name) is not None:
             converted = _convert(value[name], field.type, (*key, name), document)
             values |= {} if converted is _MISSING else {name: converted}
-        elif field.required and not unknown:
+        elif name in needed:
             document.report(f"{brief(key)} needs a {name}", key, f"add `{name}:`")
     return struct(**values)
 

@@ -38,18 +38,14 @@ def load(
     the file. All but the file may hold objects of Python. `models` are those of a config that names none. All problems
     are one ConfigError."""
     document = _long_forms(source, environ, overrides, arguments, models)
-    data = document.data
-    data["name"] = _name(document)
-    if not data.get("output_dir"):
-        data["output_dir"] = os.path.join("output", _folder_name(str(data["name"])))
-    data["prompts"] = data.get("prompts") or [{}]
+    _fill_in(document)
     files_needed = need not in ("aggregate", "gate")
     resolve_paths(document, files_needed=files_needed)
     expand_benchmarks(document, needed=need == "run")
     read_prompts(document, files_needed=files_needed)
     check_secrets(document)
     _check_top_level(document)
-    config = build(Config, data, (), document)
+    config = build(Config, document.data, (), document)
     check_rules(config, document, need)
     document.stop_if_wrong()
     file = os.path.abspath(document.file) if document.file else ""
@@ -217,6 +213,15 @@ def _long_key(key: Key) -> Key:
 
 
 # ---- the whole
+
+
+def _fill_in(document: Document) -> None:
+    """Give what the config does not say, and everything needs."""
+    data = document.data
+    data["name"] = _name(document)
+    if not data.get("output_dir"):
+        data["output_dir"] = os.path.join("output", _folder_name(str(data["name"])))
+    data["prompts"] = data.get("prompts") or [{}]
 
 
 def _name(document: Document) -> Any:

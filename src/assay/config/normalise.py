@@ -48,16 +48,22 @@ def normalise(document: Document) -> None:
         data["prompts"] = _prompts(data["prompts"], document)
     if data.get("dataset") is not None:
         data["dataset"] = _dataset(data["dataset"])
-    if isinstance(data.get("logging"), str):
-        data["logging"] = {"level": data["logging"]}
-    if isinstance(data.get("logging"), dict) and isinstance(data["logging"].get("level"), str):
-        data["logging"]["level"] = data["logging"]["level"].upper()
+    if data.get("logging") is not None:
+        data["logging"] = _logging(data["logging"])
     if isinstance(data.get("on"), str):
         data["on"] = {data["on"]: {}}
     if isinstance(data.get("on"), dict):
         data["on"] = {name: {} if engine is None else engine for name, engine in data["on"].items()}
     if isinstance(data.get("env_vars"), dict):
         data["env_vars"] = {name: variable_text(value) for name, value in data["env_vars"].items()}
+
+
+def _logging(value: Any) -> Any:
+    match {"level": value} if isinstance(value, str) else value:
+        case {"level": str(level), **others}:
+            return {**others, "level": level.upper()}
+        case other:
+            return other
 
 
 def _lift(document: Document) -> None:

@@ -126,23 +126,28 @@ def _check_dataset(config: Config, document: Document) -> None:
     written: Any = document.data.get("dataset")
     if dataset is None or not written or not isinstance(written, Mapping):
         return
+    key: Key = ("dataset",)
     if dataset.type == "function":
         is_file = dataset.path and not isinstance(dataset.path, list)
         if not dataset.function_name or not (is_file or dataset.module):
             what = "a dataset function needs a file or a module, and its name"
-            document.report(what, ("dataset",), "add `path: file.py` and `function_name:`")
+            document.report(what, key, "add `path: file.py` and `function_name:`")
     elif dataset.type:
-        _check_name(dataset.type, registry.dataset, ("dataset", "type"), document)
-        if not written.get("path") and not written.get("name"):
-            need = "name" if dataset.type in ("hf", "stored") else "path"
-            document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
+        _check_name(dataset.type, registry.dataset, (*key, "type"), document)
+        _check_place(dataset.type, written, document)
     elif path := written.get("path"):
         what = f"what {path!r} holds is not clear from its name"
         names = ", ".join(registry.dataset.names())
-        document.report(what, ("dataset", "path"), f"add `type:`, one of {names}")
+        document.report(what, (*key, "path"), f"add `type:`, one of {names}")
     else:
-        document.report("the dataset has no path", ("dataset",), "add `path:`")
+        document.report("the dataset has no path", key, "add `path:`")
     _check_split(dataset, document)
+
+
+def _check_place(type: str, written: Mapping[str, Any], document: Document) -> None:
+    if not written.get("path") and not written.get("name"):
+        need = "name" if type in ("hf", "stored") else "path"
+        document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
 
 
 def _check_split(dataset: DatasetConfig, document: Document) -> None:

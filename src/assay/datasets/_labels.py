@@ -116,16 +116,17 @@ def read_labels(
         raise UserError(
             "there is no label in it", where=name, fix="a row has `item`, `sample` and `label`"
         )
-    notes: list[str] = []
-    if repeated:
-        first = repeated[0]
-        by = f" by {first.annotator!r}" if first.annotator else ""
-        notes.append(
-            f"{_count(len(repeated), 'label')} given again: the last one counts (first: {first.item!r}{by})"
-        )
-    if len(kept) < len(latest):
-        notes.append(f"{_count(len(latest) - len(kept), 'row')} without a label")
-    return Labels(source=name, rows=kept, notes=notes)
+    return Labels(source=name, rows=kept, notes=_notes(repeated, len(latest) - len(kept)))
+
+
+def _notes(repeated: list[Label], empty: int) -> list[str]:
+    notes = [f"{_count(empty, 'row')} without a label"] if empty else []
+    if not repeated:
+        return notes
+    first = repeated[0]
+    by = f" by {first.annotator!r}" if first.annotator else ""
+    again = f"given again: the last one counts (first: {first.item!r}{by})"
+    return [f"{_count(len(repeated), 'label')} {again}", *notes]
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

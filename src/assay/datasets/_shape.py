@@ -21,6 +21,7 @@ from assay.text.template import expression, whole
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _MISSING = object()
+_decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
 
 
 def shape_rows(rows: Rows, source: DatasetConfig) -> Rows:
@@ -194,10 +195,9 @@ def _draw_rows(rows: Rows, count: int | None, seed: int, order: int | None) -> R
             found = found[np.sort(np.argsort(found["chance"], kind="stable")[:count])]
         if order is not None:
             found = found[np.argsort(found["turn"], kind="stable")]
-        decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
         for place in found["place"].tolist():
             file.seek(place)
-            yield decode(file.readline())
+            yield _decode(file.readline())
 
 
 def _draw(purpose: str, seed: int, row: Mapping[str, Any], place: str) -> int:

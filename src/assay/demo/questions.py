@@ -111,9 +111,8 @@ def _compare(segment: str, low: str) -> DemoQuestion | None:
         left, right = _value(segment[: word.start()]), _value(segment[word.end() :])
         if left is None or right is None:
             return None
-        return _yes_no(
-            segment, left > right if word[1] else left < right, 0.1 * max(map(len, numbers))
-        )
+        is_so = left > right if word[1] else left < right
+        return _yes_no(segment, is_so, 0.1 * max(map(len, numbers)))
     if len(numbers) < 2:
         return None
     values = [arithmetic.number(text) for text in numbers]
@@ -235,7 +234,7 @@ def _count(segment: str, low: str) -> DemoQuestion | None:
         count = len(subject.split())
     elif letter := _LETTER.search(low):
         count = subject.count(letter[1] or letter[2] or letter[3])
-    elif "letter" in low or "character" in low:
+    elif re.search("letter|character", low):
         count = len(subject.replace(" ", "")) if "letter" in low else len(subject)
     else:
         return None

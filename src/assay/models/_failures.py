@@ -41,7 +41,7 @@ def failure(
     """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
     status = reply.status
     code, message = server_message(secrets.scrub(reply.body))
-    summary = secrets.text(f"HTTP {status}: {message}" if message else f"HTTP {status}")
+    summary = secrets.text(f"HTTP {status}: {message}".removesuffix(": "))
     if status == 402 or _NO_CREDIT.search(f"{code} {message}"):
         return LaneError(f"the account has no credit left ({summary})", where=where)
     if status in (400, 413, 422, 500) and _TOO_LONG.search(f"{code} {message}"):

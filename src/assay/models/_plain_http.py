@@ -218,7 +218,7 @@ class _Connection(asyncio.Protocol):
             self._fail(BrokenConnection("its head is too large", answered=True))
         elif self._size > self._most or (self._stated > self._most and self._status < 300):
             self._fail(AnswerTooLarge(max(self._stated, self._size)))
-        elif self._status and (self._stated > SMALL or self._size > SMALL):
+        elif self._status and max(self._stated, self._size) > SMALL:
             self._hold()
 
     def on_message_begin(self) -> None:

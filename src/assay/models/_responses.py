@@ -115,7 +115,7 @@ def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         raise TransientError(f"the server gave up: {server_message(secrets.scrub(body))[1]}")
     messages = _parts(answer, "message", "content")
     refusal = texts_of(messages, "refusal", "refusal")
-    calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
+    calls = [_tool_call(item) for item in _of_kind(answer, "function_call")]
     finish = _finish(answer) or ("tool_calls" if calls else "stop")
     usage = answer.usage or _ResponseUsage()
     logprobs = [entry for part in messages for entry in mappings(part.get("logprobs"))]
@@ -148,10 +148,13 @@ def _thoughts(answer: _ResponseBody) -> str:
 def _parts(answer: _ResponseBody, kind: str, *keys: str) -> list[dict[str, Any]]:
     """Return the parts of all items of a kind, from the first of these fields that has any."""
     parts: list[dict[str, Any]] = []
-    for item in answer.output:
-        if item.get("type") == kind:
-            parts += next(filter(None, (mappings(item.get(key)) for key in keys)), [])
+    for item in _of_kind(answer, kind):
+        parts += next(filter(None, (mappings(item.get(key)) for key in keys)), [])
     return parts
+
+
+def _of_kind(answer: _ResponseBody, kind: str) -> list[dict[str, Any]]:
+    return [item for item in answer.output if item.get("type") == kind]
 
 
 def _tool_call(item: dict[str, Any]) -> dict[str, Any]:

@@ -133,22 +133,28 @@ class Secrets:
             kind = match.lastindex
             if kind == 5:  # what stands between letters
                 continue
-            code = int(match[kind], 10 if kind == 3 else 16) if kind else data[match.start()]
+            base = 10 if kind == 3 else 16
+            code = int(match[kind], base) if kind else data[match.start()]
             letter = bytes([code]).translate(_LOWER, _OTHERS) if code < 256 else b""
             if letter:
                 letters += letter
                 places.append(match.span())
+        covered = self._cover(letters)
+        parts, end = list[bytes](), 0
+        for run in re.finditer(b"\1+", covered):
+            parts += [data[end : places[run.start()][0]], _MARK]
+            end = places[run.end() - 1][1]
+        return b"".join([*parts, data[end:]])
+
+    def _cover(self, letters: bytearray) -> bytearray:
+        """Return a 1 for each of the letters that is part of a secret."""
         covered = bytearray(len(letters))
         for needle in self._needles:
             at = letters.find(needle)
             while at >= 0:
                 covered[at : at + len(needle)] = b"\1" * len(needle)
                 at = letters.find(needle, at + 1)
-        parts, end = list[bytes](), 0
-        for run in re.finditer(b"\1+", covered):
-            parts += [data[end : places[run.start()][0]], _MARK]
-            end = places[run.end() - 1][1]
-        return b"".join([*parts, data[end:]])
+        return covered
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -240,8 +240,8 @@ def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
             case {"type": "message_start", "message": dict(message)}:
                 answer = message
             case {"type": "message_delta", "delta": dict(delta)}:
-                usage = {**fields_of(answer.get("usage")), **fields_of(event.get("usage"))}
-                answer = {**answer, **delta, "usage": usage}
+                usage = fields_of(answer.get("usage")) | fields_of(event.get("usage"))
+                answer |= {**delta, "usage": usage}
             case {"type": "message_stop"}:
                 done = True
             case _:
@@ -250,8 +250,7 @@ def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
         raise _ended_early()
     for (index, key), texts in parts.items():
         blocks[index] |= _block_of(key, "".join(texts))
-    answer["content"] = list(blocks.values())
-    return JoinedStream(200, _body(answer), marks)
+    return JoinedStream(200, _body({**answer, "content": list(blocks.values())}), marks)
 
 
 def _add_block(

@@ -80,12 +80,8 @@ class Transport:
             raise self._too_large(error.size) from None
         except TimeoutError:
             raise self._late(timeout) from None
-        except BrokenConnection as error:
-            if error.answered:
-                raise TransientError(f"the answer broke off: {error}", where=self.shown) from None
-            raise self._no_answer(str(error)) from None
-        except OSError as error:
-            raise self._no_answer(reason_of(error)) from None
+        except (BrokenConnection, OSError) as error:
+            raise self._broken(error) from None
         except LaneError as error:
             error.where = error.where or self.shown
             raise
@@ -110,7 +106,10 @@ class Transport:
             what, where=self.shown, fix="raise `timeout`", overload=True, timed_out=True
         )
 
-    def _no_answer(self, reason: str) -> TransientError:
+    def _broken(self, error: BrokenConnection | OSError) -> TransientError:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, BrokenConnection) and error.answered:
+            return TransientError(f"the answer broke off: {reason}", where=self.shown)
         return TransientError(
             f"no answer from the server: {reason}",
             where=self.shown,

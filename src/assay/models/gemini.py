@@ -170,28 +170,35 @@ class _GeminiBody(msgspec.Struct):
 _decode = msgspec.json.Decoder(_GeminiBody).decode
 
 
-def _parts(answer: _GeminiBody) -> list[dict[str, Any]]:
-    content = answer.candidates[0].content if answer.candidates else None
+def _candidate(answer: _GeminiBody) -> _GeminiCandidate | None:
+    """Return the first one; a prompt that was blocked has one that a filter stopped."""
+    if answer.candidates:
+        return answer.candidates[0]
+    blocked = (answer.promptFeedback or {}).get("blockReason")
+    return _GeminiCandidate(finishReason="SAFETY") if blocked else None
+
+
+def _parts(candidate: _GeminiCandidate | None) -> list[dict[str, Any]]:
+    content = candidate and candidate.content
     return content.parts if content else []
 
 
 def _free(answer: _GeminiBody) -> list[Any]:
-    return [_parts(answer), *(candidate.logprobsResult for candidate in answer.candidates[:1])]
+    chosen = _candidate(answer)
+    return [_parts(chosen), chosen and chosen.logprobsResult]
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
     answer = decode_answer(_decode, body, secrets, "Gemini's", _free)
-    parts = _parts(answer)
-    blocked = (answer.promptFeedback or {}).get("blockReason")
-    if not answer.candidates and not blocked:
-        raise TransientError(
-            f"the server's answer has no candidates: {server_message(secrets.scrub(body))[1]}"
-        )
+    chosen = _candidate(answer)
+    if chosen is None:
+        message = server_message(secrets.scrub(body))[1]
+        raise TransientError(f"the server's answer has no candidates: {message}")
+    parts = _parts(chosen)
     usage = answer.usageMetadata or _GeminiUsage()
     called = (part for part in enumerate(parts) if isinstance(part[1].get("functionCall"), dict))
     calls = [_tool_call(part, number) for number, part in called]
-    chosen = answer.candidates[0] if answer.candidates else _GeminiCandidate(finishReason="SAFETY")
     finish = _FINISH.get(chosen.finishReason or "", chosen.finishReason)
     if calls and finish == "stop":
         finish = "tool_calls"

@@ -14,8 +14,8 @@ from assay.children import Launch
 from assay.errors import LaneError, UserError, install_command
 from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
+from assay.models._local_openai import Served, ServedModel
 from assay.models._local_server import LocalServer
-from assay.models._served import Served, ServedModel
 from assay.registry import model
 
 CONTEXT = 4096

@@ -48,19 +48,19 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
         entries += [
             (token, *values) for token, values in zip([*tokens, *more], scored, strict=True)
         ]
-        choices.append(_choice(request, index, prompt, entries, len(more)))
-        asked, generated = asked + len(tokens) + 1, generated + len(more)
-    usage = {
-        "prompt_tokens": asked,
-        "completion_tokens": generated,
-        "total_tokens": asked + generated,
-    }
+        choices.append({"index": index, **_choice(request, prompt, entries, len(more))})
+        asked += len(tokens) + 1
+        generated += len(more)
     return {
         "id": "cmpl-scored",
         "object": "text_completion",
         "model": request.model,
         "choices": choices,
-        "usage": usage,
+        "usage": {
+            "prompt_tokens": asked,
+            "completion_tokens": generated,
+            "total_tokens": asked + generated,
+        },
     }
 
 
@@ -72,11 +72,11 @@ def _continuation(tokens: list[bytes], count: int) -> list[bytes]:
 
 
 def _choice(
-    request: ScoringRequest, index: int, prompt: str, entries: list[Entry], generated: int
+    request: ScoringRequest, prompt: str, entries: list[Entry], generated: int
 ) -> dict[str, Any]:
     before = len(entries) - generated
     text = b"".join(entry[0] for entry in entries[before:]).decode(errors="replace")
-    choice: dict[str, Any] = {"index": index, "finish_reason": "length", "logprobs": None}
+    choice: dict[str, Any] = {"finish_reason": "length", "logprobs": None}
     choice["text"] = prompt + text if request.echo else text
     if request.logprobs is not None:
         shown = entries if request.echo else entries[before:]
