@@ -80,23 +80,15 @@ def factory_params(
     filled = dict(params)
     if provider is None:
         return type, filled
-    # the user's own choice wins over keys that are in the environment
-    names_file = bool(_FILES & params.keys())
-    for name, candidates in provider.variables.items():
-        value = _first(candidates, variables)
-        if name not in filled and value is not None and not (names_file and name in _ACCESS_KEY):
-            filled[name] = value
+    for name, value in _from_variables(provider, params, variables).items():
+        filled.setdefault(name, value)
     if provider.type == "openai":
         filled.setdefault("endpoint", provider.endpoint)
         filled["endpoint"] = _address(type, provider, filled)
     if provider.rename:
         filled.setdefault("rename", provider.rename)
-    has_key = (
-        "api_key" in filled
-        or names_file
-        or any(names_secret((name,)) for name in params.get("headers") or ())
-    )
-    if is_own(provider, params) and provider.key and not has_key:
+    has_key = "api_key" in filled or _names_key(params)
+    if provider.key and is_own(provider, params) and not has_key:
         key = _first(provider.key, variables)
         if key is not None:
             filled["api_key"] = key
@@ -113,6 +105,24 @@ def factory_params(
 _OTHER_CREDENTIALS = {"bedrock", "vertex"}
 _FILES = {"profile", "credentials"}  # parameters that name files with keys
 _ACCESS_KEY = {"access_key_id", "secret_access_key", "session_token"}
+
+
+def _from_variables(
+    provider: Provider, params: Mapping[str, Any], variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what variables say of the provider; the user's own choice of a file wins over keys that are there."""
+    names_file = bool(_FILES & params.keys())
+    found = {name: _first(names, variables) for name, names in provider.variables.items()}
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and not (names_file and name in _ACCESS_KEY)
+    }
+
+
+def _names_key(params: Mapping[str, Any]) -> bool:
+    headers = params.get("headers") or ()
+    return bool(_FILES & params.keys()) or any(names_secret((name,)) for name in headers)
 
 
 def _first(names: list[str], variables: Mapping[str, str]) -> str | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
+from assay.models._chat_form import token_counts
 from assay.models._likelihood import (
     LikelihoodServer,
     Unfit,
@@ -160,9 +161,7 @@ class ForcedDecoding:
                             known[key] = candidate
                     scored.append((candidate.logprob, candidate.top_logprobs[0].id == tokens[at]))
             values.append(of_tokens(scored))
-        return Likelihoods(
-            values=values, prompt_tokens=read, completion_tokens=forced, total_tokens=read + forced
-        )
+        return Likelihoods(values=values, **token_counts(read, forced))
 
     async def _force(self, prompt: list[int], token: int, slot: int, timeout: float) -> _Forced:
         body: dict[str, Any] = {

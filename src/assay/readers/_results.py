@@ -23,7 +23,7 @@ def small_yaml(file: Path) -> Row:
         return {}
     try:
         text = reading.text(file, errors="replace")
-        found = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        found = yaml.load(text, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError, OSError):
         return {}
     return fields_of(found)

@@ -119,11 +119,7 @@ class _SampleTable:
         }
         others = (at for at in (self._whole, self._truth) if at is not None)
         self._content = [places["item_id"], *others, *self._data.values()]
-        labels: dict[str, dict[str, int]] = {}
-        for name, at in places.items():
-            kind, dot, label = name.partition(".")
-            if dot and kind in _OF_LABELS:
-                labels.setdefault(label, {})[kind] = at
+        labels = _labels_in(columns)
         self._labels = [label_and_scorer(name) for name in labels]
         self._label_cells = [
             (convert, at.get(kind, self._width))
@@ -187,6 +183,16 @@ class _SampleTable:
             )
 
 
+def _labels_in(columns: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return where each label has each of its columns."""
+    labels: dict[str, dict[str, int]] = {}
+    for at, name in enumerate(columns):
+        kind, dot, label = name.partition(".")
+        if dot and kind in _OF_LABELS:
+            labels.setdefault(label, {})[kind] = at
+    return labels
+
+
 def _convert_column(convert: Callable[[Any], Any], column: Sequence[Any]) -> Iterable[Any]:
     """Convert every cell, each value once where there are few."""
     if convert is _text:
@@ -232,7 +238,7 @@ _VERDICTS = {
 
 
 def _verdict(value: Any) -> bool | None:
-    return None if value is None else _VERDICTS[str(value).strip().lower()]
+    return _VERDICTS[_text(value).strip().lower()]
 
 
 def _one_of(known: Sequence[str], default: str) -> Callable[[Any], str]:
