@@ -112,7 +112,7 @@ def make_model(folder: str) -> None:
 
 def seconds_of_choices(folder: str) -> tuple[float, float]:
     """For one and for four one-token choices over the same long contexts, the best of three each."""
-    from assay.models._causal_lm import CausalLM, Job
+    from assay.models._causal_lm import CausalLM, RowJob
 
     make_model(folder)
     model = CausalLM(folder, {"dtype": "float32"}, "cpu", None)
@@ -120,7 +120,7 @@ def seconds_of_choices(folder: str) -> tuple[float, float]:
     found: dict[int, list[float]] = {1: [], 4: []}
     for _ in range(3):
         for choices, times in found.items():
-            jobs = [Job(context, [[7 + at] for at in range(choices)]) for context in contexts]
+            jobs = [RowJob(context, [[7 + at] for at in range(choices)]) for context in contexts]
             began = time.perf_counter()
             model.score(jobs, 4)
             times.append(time.perf_counter() - began)

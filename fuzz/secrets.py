@@ -58,7 +58,7 @@ def attack(case: int) -> str | None:
     ]
     text = f"{around[0]} {shown} {around[1]}"
     secrets = Secrets([f"Bearer {key}" if chance.random() < 0.5 else key])
-    error = secrets.scrubbed(text.encode()).decode(errors="replace")
+    error = secrets.scrub(text.encode()).decode(errors="replace")
     cut = chance.choice([len(text), chance.randrange(len(text))])
     content = (
         [{"text": text[:cut]}, {"text": text[cut:]}]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from assay.engine.experiment.trust import trust
     from assay.engine.run.run import Runner
     from assay.examples import init
-    from assay.models.local import listed as local_list
+    from assay.models.local import local_models as local_list
     from assay.models.local import pull as local_pull
     from assay.reading import Paths
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
@@ -119,7 +119,7 @@ _HOMES = {
     "engine.experiment.trust": "trust",
     "engine.run.run": "Runner",
     "examples": "EXAMPLES=examples_folder examples init",
-    "models.local": "is_missing=local_is_missing listed=local_list pull=local_pull",
+    "models.local": "is_missing=local_is_missing local_models=local_list pull=local_pull",
     "registry": "dataset metric model nearest prompt reader scorer task writer",
     "reports.junit": "junit",
     "reports.outputs": "commands=output_commands output_schema",

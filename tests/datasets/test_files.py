@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from assay.datasets._files import files, opened
+from assay.datasets._files import files, open_file
 from assay.errors import UserError
 from assay.registry import dataset
 
@@ -15,7 +15,7 @@ LINES = b"".join(b'{"n": %d, "text": "some words"}\n' % n for n in range(50_000)
 
 
 def read(path: Path) -> bytes:
-    with opened(path) as file:
+    with open_file(path) as file:
         return file.read()
 
 

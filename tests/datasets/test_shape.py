@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.config import DatasetConfig, SplitConfig
-from assay.datasets._shape import shaped
+from assay.datasets._shape import shape_rows
 from assay.errors import UserError
 
 Row = dict[str, Any]
@@ -18,7 +18,7 @@ def placed(rows: list[Row]) -> Iterator[tuple[str, Row]]:
 
 
 def shape(rows: list[Row], **keys: Any) -> list[Row]:
-    found = list(shaped(placed(rows), DatasetConfig(**keys)))
+    found = list(shape_rows(placed(rows), DatasetConfig(**keys)))
     numbered = dict(placed(rows))
     assert "fields" in keys or all(numbered[place] == row for place, row in found), (
         "a row lost its place"

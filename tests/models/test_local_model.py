@@ -20,7 +20,7 @@ from assay.errors import LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Model, Request
 from assay.models._gguf_file import _header, weights
 from assay.models.gguf import gguf
-from assay.models.local import listed, local, place, pull
+from assay.models.local import local, local_models, place, pull
 from tests.models.gguf_files import gguf_file
 from tests.support import wait_for
 
@@ -209,7 +209,7 @@ def test_weights_that_llama_cpp_cannot_run(tmp_path: Path) -> None:
 def test_the_real_file_is_measured_exactly_and_refused_when_cut(tmp_path: Path) -> None:
     size = place().stat().st_size
     with place().open("rb") as file:
-        assert _header(file, "")[1] == size == listed()[0].size
+        assert _header(file, "")[1] == size == local_models()[0].size
     assert weights(place()).context == 8192
     cut = tmp_path / "cut.gguf"
     shutil.copy(place(), cut)

@@ -16,7 +16,7 @@ import pytest
 from assay.errors import LaneError, UserError
 from assay.interfaces import Completion, Request
 from assay.models import _local_server
-from assay.models._served import ServedModel
+from assay.models._local_openai import ServedModel
 from assay.models.llama_cpp import llama_cpp
 from assay.models.vllm import vllm
 from assay.registry import model as models
@@ -55,7 +55,7 @@ def supervisors() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if any("_supervise" in word for word in child.cmdline())
+        if any("children.py" in word for word in child.cmdline())
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.models._plain_http import Broken, PlainClient, TooLarge
+from assay.models._plain_http import AnswerTooLarge, BrokenConnection, PlainClient
 
 Client = PlainClient
 Use = Callable[[Client], Coroutine[Any, Any, Any]]
@@ -119,7 +119,7 @@ def test_chunks_cut_anywhere(chunks: list[bytes], step: int, trailer: bool) -> N
     ],
 )
 def test_what_breaks_is_said_to_be_broken(pieces: list[bytes], answered: bool) -> None:
-    with pytest.raises(Broken) as caught:
+    with pytest.raises(BrokenConnection) as caught:
         talk([pieces], twice)
     assert caught.value.answered == answered
 
@@ -133,7 +133,7 @@ def test_what_breaks_is_said_to_be_broken(pieces: list[bytes], answered: bool) -
     ],
 )
 def test_too_much_is_not_held(pieces: list[bytes]) -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(AnswerTooLarge):
         talk([pieces], twice)
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from assay.config import parse_model
-from assay.config.providers import provided, providers
-from assay.models._sigv4 import Keys, signed
+from assay.config.providers import factory_params, providers
+from assay.models._sigv4 import Keys, signature_headers
 from assay.registry import model
 from tests.models.fake_providers import Asked, Fake, certified, faked
 
@@ -252,7 +252,7 @@ def test_bedrock_is_signed(seen: dict[str, Asked]) -> None:
     time = asked.headers["x-amz-date"]
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     keys = Keys(*(VARIABLES[name] for name in names))
-    again = signed(
+    again = signature_headers(
         *("POST", f"https://{asked.host}{asked.path}", asked.body, keys),
         region="eu-west-1",
         service="bedrock",
@@ -270,7 +270,7 @@ def test_bedrock_is_signed(seen: dict[str, Asked]) -> None:
 @pytest.mark.parametrize("name", LOCAL)
 def test_local_servers_need_no_key(name: str) -> None:
     entry = parse_model(f"{name}:llama3:8b")
-    type, params = provided(entry.type, entry.params, {})
+    type, params = factory_params(entry.type, entry.params, {})
     made = model.get(type)(entry.name, **params)
     assert (made._transport.url, made.model_name) == (LOCAL[name], "llama3:8b")
     assert "authorization" not in made._transport._headers
@@ -335,7 +335,7 @@ def test_other_addresses(entry: Any, variables: dict[str, str], address: str) ->
         for name in provider.key
         if provider.type == "azure"
     }
-    type, params = provided(parsed.type, parsed.params, {**keys, **variables})
+    type, params = factory_params(parsed.type, parsed.params, {**keys, **variables})
     assert model.get(type)(parsed.name, **params)._transport.url == address
 
 
@@ -345,11 +345,11 @@ def test_a_key_goes_to_no_other_address() -> None:
     }
     for name in REMOTE:
         entry = parse_model({"name": "m", "type": name, "endpoint": "https://gateway.example/v1"})
-        _, params = provided(entry.type, entry.params, variables)
+        _, params = factory_params(entry.type, entry.params, variables)
         assert "key-0123456789" not in json.dumps(params)
         address = f"https://{REMOTE[name].host}.gateway.example/v1"
         assert "key-0123456789" not in json.dumps(
-            provided(name, {"endpoint": address}, variables)[1]
+            factory_params(name, {"endpoint": address}, variables)[1]
         )
 
 
@@ -360,11 +360,11 @@ def test_a_file_that_the_config_names_wins_over_the_environment() -> None:
         "GOOGLE_OAUTH_ACCESS_TOKEN": "g",
         "AWS_PROFILE": "other",
     }
-    assert provided("bedrock", {"profile": "lab"}, variables)[1] == {
+    assert factory_params("bedrock", {"profile": "lab"}, variables)[1] == {
         "profile": "lab",
         "region": "eu-west-1",
     }
-    assert "api_key" not in provided("vertex", {"credentials": "file.json"}, variables)[1]
+    assert "api_key" not in factory_params("vertex", {"credentials": "file.json"}, variables)[1]
 
 
 def test_the_page_has_every_provider_with_its_variables() -> None:

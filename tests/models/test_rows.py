@@ -93,4 +93,4 @@ def test_a_run_with_a_server_of_its_own(tmp_path: Path) -> None:
     alive = [
         child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE
     ]
-    assert [child for child in alive if "_supervise" in " ".join(child.cmdline())] == []
+    assert [child for child in alive if "children.py" in " ".join(child.cmdline())] == []

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from assay.models._sigv4 import Keys, signed
+from assay.models._sigv4 import Keys, signature_headers
 
 KEYS = Keys("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 NOW = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
@@ -30,7 +30,9 @@ HOST = "https://example.amazonaws.com"
     ],
 )
 def test_the_published_examples(method: str, path: str, signature: str) -> None:
-    headers = signed(method, HOST + path, b"", KEYS, region="us-east-1", service="service", now=NOW)
+    headers = signature_headers(
+        method, HOST + path, b"", KEYS, region="us-east-1", service="service", now=NOW
+    )
     assert headers == {
         "x-amz-date": "20150830T123600Z",
         "authorization": "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
@@ -57,7 +59,7 @@ def test_as_botocore_signs(path: str, token: str | None, monkeypatch: pytest.Mon
     auth.SigV4Auth(Credentials(KEYS[0], KEYS[1], token), "bedrock", "eu-west-1").add_auth(request)
     theirs = {name.lower(): value for name, value in request.headers.items()}
     keys = KEYS._replace(session_token=token)
-    ours = signed(
+    ours = signature_headers(
         "POST",
         HOST + path,
         b'{"messages": []}',

@@ -18,10 +18,10 @@ from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Completion, Request
 from assay.models import anthropic as anthropic_module
 from assay.models._chat_answer import read_answer
-from assay.models._plain_http import Answer, _Connection
+from assay.models._plain_http import HttpAnswer, _Connection
 from assay.models._reqwest import ReqwestClient
 from assay.models._secrets import NO_SECRETS
-from assay.models._streams import Joined, events, is_stream, join_chat, join_messages, times
+from assay.models._streams import JoinedStream, events, is_stream, join_chat, join_messages, times
 from assay.models.anthropic import anthropic
 from assay.models.openai import HttpModel, openai
 from assay.server import Options, running
@@ -201,7 +201,7 @@ def test_our_client_reads_a_stream_however_it_is_cut(
 ) -> None:
     """Chunks of HTTP and segments of TCP are cut in different places, also within a character."""
 
-    async def go() -> tuple[Answer, list[tuple[int, float]]]:
+    async def go() -> tuple[HttpAnswer, list[tuple[int, float]]]:
         ours, theirs = socket.socketpair()
         with theirs:
             loop = asyncio.get_running_loop()
@@ -540,7 +540,7 @@ def test_hostile_streams_end_in_time() -> None:
 
 
 def test_times_by_hand() -> None:
-    joined = Joined(200, b"", [10, 20, 30, 40])
+    joined = JoinedStream(200, b"", [10, 20, 30, 40])
     arrivals = [(5, 100.5), (20, 101.0), (31, 101.5), (39, 102.0), (50, 103.0), (60, 104.0)]
     assert times(joined, arrivals, 100.0, None) == {
         "seconds": 4.0,
@@ -555,7 +555,7 @@ def test_times_by_hand() -> None:
     assert times(hidden, arrivals, 100.0, 9)["generation_speed"] == 2.0
     at_once = times(joined, [(60, 101.0)], 100.0, 9)
     assert at_once == {"seconds": 1.0, "pieces": 4, "ttft": 1.0}
-    assert times(Joined(200, b""), [(60, 101.0)], 100.0, 0) == {"seconds": 1.0, "pieces": 0}
+    assert times(JoinedStream(200, b""), [(60, 101.0)], 100.0, 0) == {"seconds": 1.0, "pieces": 0}
 
 
 def test_reasoning_that_is_counted_and_not_sent() -> None:

@@ -32,7 +32,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Started, waited for and ended by the same code that looks after vLLM."""
     import asyncio
 
-    from assay.models._served import ServedModel
+    from assay.models._local_openai import ServedModel
 
     folder = tmp_path_factory.mktemp("litellm")
     strange = Path(__file__).parent / "strange_answers.py"

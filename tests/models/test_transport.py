@@ -14,7 +14,7 @@ import pytest
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Completion
 from assay.models._reqwest import ReqwestClient
-from assay.models._transport import Reply, Transport, is_loopback, shown_url
+from assay.models._transport import HttpReply, Transport, is_loopback, shown_url
 from assay.models.openai import openai
 from assay.server import Options, running, stats
 
@@ -29,7 +29,7 @@ def exchange(
     max_body: int = 1 << 20,
     tls: ssl.SSLContext | None = None,
     plain: bool = True,
-) -> Reply:
+) -> HttpReply:
     """POST once to a server that handles its connection so."""
 
     open_ends: list[tuple[asyncio.Task[Any], asyncio.StreamWriter]] = []
@@ -45,7 +45,7 @@ def exchange(
             pass
         writer.close()
 
-    async def go() -> Reply:
+    async def go() -> HttpReply:
         server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
         port = server.sockets[0].getsockname()[1]
         transport = Transport(

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.models.anthropic import split_system
+from assay.interfaces import Request
+from assay.models.anthropic import AnthropicModel, anthropic
 from assay.text.conversation import conversation_in, open_turns, tools_in
 
 Message = dict[str, Any]
@@ -94,9 +95,11 @@ def test_what_share_gpt_calls_a_conversation(messages: list[Message]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(conversations())
 def test_anthropics_blocks_are_the_inverse_of_what_its_api_is_sent(messages: list[Message]) -> None:
-    system, turns = split_system(messages)
-    told = [{"role": "system", "content": system}] if system else []
-    assert [*told, *read(messages=turns)] == messages
+    model = anthropic("claude")
+    assert isinstance(model, AnthropicModel)
+    sent = json.loads(model.body(Request(messages, {})))
+    told = [{"role": "system", "content": sent["system"]}] if "system" in sent else []
+    assert [*told, *read(messages=sent["messages"])] == messages
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,14 +1,13 @@
 """From a YAML or JSON file, or a dict, to one typed Config, with every problem reported at once. Names stay names here:
 what they stand for is looked up by the engine, and nothing is run."""
 
-from assay.config.benchmarks import limited
+from assay.config.benchmarks import limit_changes
 from assay.config.environment import environment, secret
 from assay.config.inline import has_objects
 from assay.config.loader import load, parse_model, parse_override, where
 from assay.config.resolved import resolved, schema, to_yaml
 from assay.config.rules import Need
 from assay.config.types import (
-    BudgetConfig,
     CalibrationConfig,
     Config,
     DatasetConfig,
@@ -20,7 +19,6 @@ from assay.config.types import (
     MetricConfig,
     ModelConfig,
     PolicyConfig,
-    PriceConfig,
     PromptConfig,
     RayConfig,
     SplitConfig,
@@ -28,7 +26,6 @@ from assay.config.types import (
 )
 
 __all__ = [
-    "BudgetConfig",
     "CalibrationConfig",
     "Config",
     "DatasetConfig",
@@ -41,14 +38,13 @@ __all__ = [
     "ModelConfig",
     "Need",
     "PolicyConfig",
-    "PriceConfig",
     "PromptConfig",
     "RayConfig",
     "SplitConfig",
     "TaskConfig",
     "environment",
     "has_objects",
-    "limited",
+    "limit_changes",
     "load",
     "parse_model",
     "parse_override",

@@ -20,26 +20,21 @@ _MADE = ("dataset", "prompts")
 def long_benchmark(entry: Any, key: Key, document: Document) -> Any:
     """`name` as a mapping."""
     if isinstance(entry, str):
-        document.moved((*key, "task"), key)
+        document.note_origin((*key, "task"), key)
         entry = {"task": entry}
     return entry
 
 
 def expand_benchmarks(document: Document, *, needed: bool) -> None:
-    """What `benchmarks` stands for, written out; a limit is one for each task. `needed`: they are about to run."""
+    """Write out what `benchmarks` stands for; a limit is one for each task. `needed`: they are about to run."""
     data = document.data
     entries = data.get("benchmarks")
-    if (
-        not isinstance(entries, list)
-        or not entries
-        or not all(isinstance(entry, dict) for entry in entries)
-    ):
+    if not entries or not _are_mappings(entries):
         return
     for name in _MADE:
         if data.get(name) not in (None, [], [{}]):
-            document.report(
-                f"benchmarks bring their own {name}", (name,), f"remove `{name}` or `benchmarks`"
-            )
+            what = f"benchmarks bring their own {name}"
+            document.report(what, (name,), f"remove `{name}` or `benchmarks`")
             return
     if (limit := data.pop("limit", None)) is not None:
         entries = data["benchmarks"] = [{"limit": limit, **entry} for entry in entries]
@@ -53,12 +48,15 @@ def expand_benchmarks(document: Document, *, needed: bool) -> None:
         data[name] = value if name in _MADE else [*value, *(data.get(name) or [])]
 
 
+def _are_mappings(entries: Any) -> bool:
+    return isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+
+
 def without_expansion(written: dict[str, Any]) -> dict[str, Any]:
     """A config as `expand_benchmarks` will read it again."""
-    for name, value in (
-        _collection().config(written["benchmarks"]).items() if written.get("benchmarks") else ()
-    ):
-        written[name] = written[name][len(value) :] if isinstance(value, list) else None
+    if entries := written.get("benchmarks"):
+        for name, value in _collection().config(entries).items():
+            written[name] = written[name][len(value) :] if isinstance(value, list) else None
     return written
 
 
@@ -67,36 +65,27 @@ def _collection() -> Any:
 
 
 def names_benchmarks(source: Any) -> bool:
-    """Whether `assay run SOURCE` means benchmarks and not a file."""
+    """Return whether `assay run SOURCE` means benchmarks and not a file."""
     text = str(source) if isinstance(source, str | Path) else ""
-    return (
-        bool(_NAMES.fullmatch(text))
-        and not text.lower().endswith(_SUFFIXES)
-        and not os.path.exists(text)
-    )
+    is_file = text.lower().endswith(_SUFFIXES) or os.path.exists(text)
+    return bool(_NAMES.fullmatch(text)) and not is_file
 
 
 def read_benchmarks(names: str) -> Document:
     """The config that benchmarks are by their names alone."""
-    return Document(
-        {"name": names, "benchmarks": [{"task": name} for name in names.split(",")]}, shown=names
-    )
+    entries = [{"task": name} for name in names.split(",")]
+    return Document({"name": names, "benchmarks": entries}, shown=names)
 
 
-def limited(config: Config, limit: int) -> dict[str, Any]:
-    """What changes in a config whose tasks have this many documents each."""
-    entries = (
-        [{**entry, "limit": limit} for entry in config.dataset.params["benchmarks"]]
-        if config.dataset
-        else []
-    )
-    dataset = config.dataset and msgspec.structs.replace(
-        config.dataset, params={"benchmarks": entries}
-    )
-    return {
-        "dataset": dataset,
-        "benchmarks": [msgspec.structs.replace(entry, limit=limit) for entry in config.benchmarks],
-    }
+def limit_changes(config: Config, limit: int) -> dict[str, Any]:
+    """Return what changes in a config whose tasks have this many documents each."""
+    replace = msgspec.structs.replace
+    dataset = config.dataset
+    if dataset is not None:
+        entries = [{**entry, "limit": limit} for entry in dataset.params["benchmarks"]]
+        dataset = replace(dataset, params={"benchmarks": entries})
+    benchmarks = [replace(entry, limit=limit) for entry in config.benchmarks]
+    return {"dataset": dataset, "benchmarks": benchmarks}
 
 
 def _is_path(task: str) -> bool:

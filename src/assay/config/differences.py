@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from assay.config.environment import shown, stays_reference
+from assay.config.environment import shown_safely, stays_reference
 from assay.config.source import read
 from assay.errors import AssayError
 
@@ -34,7 +34,11 @@ def _without_secrets(value: Any, key: tuple[Any, ...]) -> Any:
             named = enumerate(zip(names, parts, strict=True))
             return {name: _without_secrets(part, (*key, at)) for at, (name, part) in named}
         return [_without_secrets(part, (*key, at)) for at, part in enumerate(parts)]
-    return _NOT_SHOWN if isinstance(value, str) and shown(value).startswith("a value") else value
+    return (
+        _NOT_SHOWN
+        if isinstance(value, str) and shown_safely(value).startswith("a value")
+        else value
+    )
 
 
 def _names(entries: list[Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from assay import reading
-from assay.config.source import Document, Key, brief, mapped, walked
+from assay.config.source import Document, Key, brief, map_values, values_in
 from assay.config.types import Config
 from assay.errors import UserError
 
@@ -63,7 +63,7 @@ class FromEnvironment(str):
 
 
 def environment(config: Config, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What `secret` and the user's code should see: the environment, `.env` and `env_vars` together."""
+    """Return what `secret` and the user's code should see: the environment, `.env` and `env_vars` together."""
     outer = _with_dotenv(Path(config.base) if config.source else None, environ, None)
     return _with_env_vars(config.env_vars, outer)
 
@@ -96,14 +96,14 @@ def environment_of(document: Document, environ: Mapping[str, str] | None) -> dic
 def expand(value: Any, key: Key, variables: Mapping[str, str], document: Document) -> Any:
     """`value` with `${VAR}` and `${VAR:-default}` replaced, except in prompts and where secrets stand."""
 
-    def expanded(leaf: Any, at: Key) -> Any:
+    def expand_leaf(leaf: Any, at: Key) -> Any:
         if not isinstance(leaf, str) or "${" not in leaf or not _expands(at):
             return leaf
         text = _VARIABLE.sub(lambda match: _value(match, at, variables, document), leaf)
         whole = _VARIABLE.fullmatch(leaf)
         return FromEnvironment(text, leaf) if whole and not whole[1] else text
 
-    return mapped(value, expanded, key)
+    return map_values(value, expand_leaf, key)
 
 
 def _value(match: re.Match[str], key: Key, variables: Mapping[str, str], document: Document) -> str:
@@ -124,7 +124,7 @@ def _value(match: re.Match[str], key: Key, variables: Mapping[str, str], documen
 
 def escape(value: Any) -> Any:
     """`value` so that `expand` gives it back."""
-    return mapped(
+    return map_values(
         value,
         lambda leaf, key: (
             _VARIABLE.sub(lambda match: f"${match[0]}", leaf)
@@ -172,7 +172,7 @@ def _with_dotenv(
             continue
         match = _ASSIGNMENT.fullmatch(line)
         if match:
-            inner[match[1]] = _unquoted(match[2])
+            inner[match[1]] = _unquote(match[2])
         elif document:
             what = "this line is not NAME=value"
             document.problems.append(
@@ -181,7 +181,7 @@ def _with_dotenv(
     return {**inner, **outer}
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     quoted = _QUOTED.fullmatch(text)
     if quoted is None:
         return re.split(r"(?:^|\s)#", text, maxsplit=1)[0].rstrip()
@@ -199,7 +199,7 @@ def _with_env_vars(given: Mapping[str, Any], outer: Mapping[str, str]) -> dict[s
 
 
 def names_secret(key: Key) -> bool:
-    """Whether the value at `key` is a secret by the names on its path; only references may stand there."""
+    """Return whether the value at `key` is a secret by the names on its path; only references may stand there."""
     return any(isinstance(part, str) and _SECRET_KEY.search(part) for part in key) or (
         key[:1] == ("env_vars",) and len(key) > 1 and is_secret_variable(str(key[1]))
     )
@@ -210,11 +210,11 @@ def is_secret_variable(name: str) -> bool:
 
 
 def stays_reference(key: Key) -> bool:
-    """Where `${VAR}` is not expanded at load, because what it stands for may be secret."""
+    """Return whether `${VAR}` is not expanded at load, because what it stands for may be secret."""
     return "headers" in key or key[:1] == ("env_vars",) or names_secret(key)
 
 
-def shown(value: Any) -> str:
+def shown_safely(value: Any) -> str:
     """A value for an error text: short, and nothing that looks like a secret."""
     if isinstance(value, Mapping):
         return "a mapping"
@@ -233,7 +233,7 @@ def shown(value: Any) -> str:
 
 def check_secrets(document: Document) -> None:
     """Report every literal secret, without printing it."""
-    for key, value in walked(document.data):
+    for key, value in values_in(document.data):
         if (
             key[0] == "prompts"
             or not isinstance(value, str | int | float)

@@ -19,7 +19,7 @@ ARGUMENTS = {"scorers": "evaluation_methods", "samples": "num_samples"}
 
 
 def has_objects(models: Any) -> bool:
-    """Whether there is more among the models than texts: an object, or a mapping that describes one."""
+    """Return whether there is more among the models than texts: an object, or a mapping that describes one."""
     entries = models if isinstance(models, list | tuple) else [models]
     return any(not isinstance(entry, str) for entry in cast("Sequence[Any]", entries))
 
@@ -56,7 +56,7 @@ def _rows(rows: Sequence[Any], held: list[Any]) -> dict[str, Any]:
     kept = list(rows)
     content = json.dumps(kept, sort_keys=True, default=repr)
 
-    def read(name: str) -> Iterator[tuple[str, Any]]:
+    def read_rows(name: str) -> Iterator[tuple[str, Any]]:
         for number, row in enumerate(kept):
             if not isinstance(row, Mapping):
                 what = f"a dataset row is a mapping, found {type(row).__name__}"
@@ -64,10 +64,10 @@ def _rows(rows: Sequence[Any], held: list[Any]) -> dict[str, Any]:
             yield f"dataset[{number}]", dict(row)
 
     # the name has the content's hash, so that equal rows are the same dataset
-    read.__assay__ = {"stamp": lambda name: {"rows": name}}  # type: ignore[attr-defined]
-    held.append(read)
+    read_rows.__assay__ = {"stamp": lambda name: {"rows": name}}  # type: ignore[attr-defined]
+    held.append(read_rows)
     return {
-        "type": registry.dataset.inline(read, "rows", _short(content)),
+        "type": registry.dataset.inline(read_rows, "rows", _short(content)),
         "name": f"{len(kept)} rows",
     }
 
@@ -138,7 +138,7 @@ def _settings(value: Any, key: str) -> dict[str, Any]:
 
 
 def _name(value: Any, kind: str) -> str:
-    """What a function is called; one without a name of its own is called what it is."""
+    """Return the name of a function; one without a name of its own is called what it is."""
     marks: dict[str, Any] = getattr(value, "__assay__", {})
     named = value.func if isinstance(value, partial) else value
     name = str(marks.get("name") or getattr(named, "__name__", type(value).__name__))

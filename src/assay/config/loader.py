@@ -19,7 +19,7 @@ from assay.config.normalise import LIFTED, WITHOUT_EFFECT, normalise
 from assay.config.paths import resolve_paths
 from assay.config.prompts import read_prompts
 from assay.config.rules import Need, check_rules
-from assay.config.source import Document, Key, copied, flag_value, read
+from assay.config.source import Document, Key, copy_values, flag_value, read
 from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
 from assay.registry import formats, nearest
@@ -38,18 +38,14 @@ def load(
     the file. All but the file may hold objects of Python. `models` are those of a config that names none. All problems
     are one ConfigError."""
     document = _long_forms(source, environ, overrides, arguments, models)
-    data = document.data
-    data["name"] = _name(document)
-    data["output_dir"] = data.get("output_dir") or os.path.join(
-        "output", _folder_name(str(data["name"]))
-    )
-    data["prompts"] = data.get("prompts") or [{}]
-    resolve_paths(document, files_needed=need not in ("aggregate", "gate"))
+    _fill_in(document)
+    files_needed = need not in ("aggregate", "gate")
+    resolve_paths(document, files_needed=files_needed)
     expand_benchmarks(document, needed=need == "run")
-    read_prompts(document, files_needed=need not in ("aggregate", "gate"))
+    read_prompts(document, files_needed=files_needed)
     check_secrets(document)
     _check_top_level(document)
-    config = build(Config, data, (), document)
+    config = build(Config, document.data, (), document)
     check_rules(config, document, need)
     document.stop_if_wrong()
     file = os.path.abspath(document.file) if document.file else ""
@@ -119,7 +115,7 @@ def _long_forms(
         document.data["models"] = [*models]
     normalise(document)
     keys = {ARGUMENTS.get(name, name): value for name, value in arguments.items()}
-    keys = copied(without_objects(keys, held))
+    keys = copy_values(without_objects(keys, held))
     _translate(keys)
     _apply(document, without_objects(overrides, held), variables, arguments=keys)
     document.objects = held
@@ -153,16 +149,16 @@ def _apply(
 ) -> None:
     """Set what `EVAL_*` variables, then what arguments and then what flags say, in a document of long forms."""
     for name, (key, value) in eval_variables(variables).items():
-        _set(document, key, value, name)
+        _set_value(document, key, value, name)
     spelled = {key: name for name, key in ARGUMENTS.items()}
     for key, value in arguments.items():
         by = f"the argument `{spelled.get(key, key)}`"
-        _set(document, (key,), expand(value, (key,), variables, document), by)
+        _set_value(document, (key,), expand(value, (key,), variables, document), by)
     normalise(document)  # arguments are short forms, too
     for text, value in overrides.items():
         key = tuple(int(part) if part.isdecimal() else part for part in text.split("."))
         for each in _spread(document, key):
-            _set(document, each, expand(value, each, variables, document), f"--set {text}")
+            _set_value(document, each, expand(value, each, variables, document), f"--set {text}")
 
 
 def _spread(document: Document, key: Key) -> list[Key]:
@@ -173,9 +169,9 @@ def _spread(document: Document, key: Key) -> list[Key]:
     return [(key[0], number, *key[2:]) for number in range(len(entries))]
 
 
-def _set(document: Document, key: Key, value: Any, by: str) -> None:
+def _set_value(document: Document, key: Key, value: Any, by: str) -> None:
     key = _long_key(key)
-    document.set(key, by)
+    document.note_setter(key, by)
     target = LIFTED.get((str(key[0]),)) or LIFTED.get(tuple(map(str, key)))
     if target:
         document.data.pop(target, None)
@@ -194,7 +190,7 @@ def _set(document: Document, key: Key, value: Any, by: str) -> None:
 
 
 def _inside(holder: Any, part: str | int, empty: Any) -> Any:
-    """What `part` names, made `empty` first if it is missing; a list grows only at its end."""
+    """Return what `part` names, made `empty` first if it is missing; a list grows only at its end."""
     if isinstance(holder, list) and isinstance(part, int) and part <= len(holder):
         if part == len(holder):
             holder.append(empty)
@@ -207,7 +203,7 @@ def _inside(holder: Any, part: str | int, empty: Any) -> Any:
 
 
 def _long_key(key: Key) -> Key:
-    """Where a model's key stands in its long form."""
+    """Return where a model's key is in its long form."""
     if key[0] != "models" or len(key) < 3:
         return key
     rest = key[3:] if key[2] in ("config", "params") else key[2:]
@@ -217,6 +213,15 @@ def _long_key(key: Key) -> Key:
 
 
 # ---- the whole
+
+
+def _fill_in(document: Document) -> None:
+    """Give what the config does not say, and everything needs."""
+    data = document.data
+    data["name"] = _name(document)
+    if not data.get("output_dir"):
+        data["output_dir"] = os.path.join("output", _folder_name(str(data["name"])))
+    data["prompts"] = data.get("prompts") or [{}]
 
 
 def _name(document: Document) -> Any:

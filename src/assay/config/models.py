@@ -21,7 +21,7 @@ _SAYS_WHERE = {"type", "endpoint", "model_name"}
 
 
 def is_bare_name(text: str) -> bool:
-    """Whether a model's text is only a name, without type, address or function."""
+    """Return whether a model's text is only a name, without type, address or function."""
     return _from_text(text).keys() == {"name"}
 
 
@@ -32,7 +32,9 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     merged = {
-        name: value for name, value in _merged(entry, key, document).items() if value is not None
+        name: value
+        for name, value in _merge_layers(entry, key, document).items()
+        if value is not None
     }
     if isinstance(merged.get("name"), str) and not _SAYS_WHERE & merged.keys():
         merged |= _from_text(merged["name"])
@@ -52,13 +54,13 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
 
 
 def _check_prefix(model: Mapping[str, Any], key: Key, document: Document) -> None:
-    """What stands before a colon is a provider, unless an address says where the model is."""
+    """Report a word before a colon that is no provider, unless an address says where the model is."""
     if not _SAYS_WHERE & model.keys() and (problem := unknown_prefix(str(model["name"]))):
         document.report(problem[0], key, problem[1])
 
 
 def unknown_prefix(text: str) -> tuple[str, str] | None:
-    """What is wrong with a name of the form `prefix:name`, and what to do; None for a name of another form."""
+    """Return what is wrong with a name of the form `prefix:name`, and what to do; None for a name of another form."""
     prefix, _, name = text.partition(":")
     if not prefix or not name:
         return None
@@ -114,7 +116,7 @@ def _from_text(text: str) -> dict[str, Any]:
     return model
 
 
-def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str, Any]:
+def _merge_layers(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str, Any]:
     """`config` below `params` below the keys of the entry itself."""
     # beside a function's own keys, `params` are what the function gets
     nested = ("config",) if _FUNCTION_KEYS & entry.keys() else ("config", "params")
@@ -128,7 +130,7 @@ def _merged(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str,
             merged[str(origin[-1])] = layer  # not what it should be: kept for the checks
             continue
         for name, value in layer.items():
-            document.moved(
+            document.note_origin(
                 (*key, name) if name in FIELDS else (*key, "params", name), (*origin, name)
             )
             merged[name] = value
@@ -145,6 +147,6 @@ def _name_key_variable(params: dict[str, Any], key: Key, document: Document) -> 
     ):
         del params["api_key_env"]
         params["api_key"] = f"${{{variable}}}"
-        document.moved((*key, "params", "api_key"), (*key, "params", "api_key_env"))
+        document.note_origin((*key, "params", "api_key"), (*key, "params", "api_key_env"))
     if str(params.get("api_key", "unset")).lower() in PLACEHOLDERS:
         del params["api_key"]

@@ -48,16 +48,22 @@ def normalise(document: Document) -> None:
         data["prompts"] = _prompts(data["prompts"], document)
     if data.get("dataset") is not None:
         data["dataset"] = _dataset(data["dataset"])
-    if isinstance(data.get("logging"), str):
-        data["logging"] = {"level": data["logging"]}
-    if isinstance(data.get("logging"), dict) and isinstance(data["logging"].get("level"), str):
-        data["logging"]["level"] = data["logging"]["level"].upper()
+    if data.get("logging") is not None:
+        data["logging"] = _logging(data["logging"])
     if isinstance(data.get("on"), str):
         data["on"] = {data["on"]: {}}
     if isinstance(data.get("on"), dict):
         data["on"] = {name: {} if engine is None else engine for name, engine in data["on"].items()}
     if isinstance(data.get("env_vars"), dict):
         data["env_vars"] = {name: variable_text(value) for name, value in data["env_vars"].items()}
+
+
+def _logging(value: Any) -> Any:
+    match {"level": value} if isinstance(value, str) else value:
+        case {"level": str(level), **others}:
+            return {**others, "level": level.upper()}
+        case other:
+            return other
 
 
 def _lift(document: Document) -> None:
@@ -73,10 +79,10 @@ def _lift(document: Document) -> None:
             value = holder.pop(key[-1])
             if key in (("prompt_template",), ("eval_prompt_template",)):
                 value = [{"messages": value} if isinstance(value, list) else value]
-                document.moved((target, 0), key)
-                document.moved((target, 0, "messages"), key)
+                document.note_origin((target, 0), key)
+                document.note_origin((target, 0, "messages"), key)
             data[target] = value
-            document.moved((target,), key)
+            document.note_origin((target,), key)
     if data.get("workflow") == {}:
         del data["workflow"]
 
@@ -85,7 +91,7 @@ def _entries(document: Document, name: str, long: Callable[[Any, Key, Document],
     """A list of entries; a single one needs no list."""
     value = document.data.get(name)
     if isinstance(value, str | dict):
-        document.moved((name, 0), (name,))
+        document.note_origin((name, 0), (name,))
         value = [value]
     if isinstance(value, list):
         document.data[name] = [long(entry, (name, n), document) for n, entry in enumerate(value)]
@@ -102,13 +108,13 @@ def _method(entry: Any, key: Key, document: Document, fields: set[str] = _METHOD
         ((name, params),) = method.items()
         if isinstance(params, dict | None):
             method = {"name": name, "params": params or {}}
-            document.moved((*key, "params"), (*key, name))
+            document.note_origin((*key, "params"), (*key, name))
     name, kind = method.get("name"), method.get("type") or "built_in"
     source = kind if kind != "built_in" else name
     if isinstance(source, str) and ".py:" in source:
         path, _, function = source.rpartition(":")
         method = {**method, "type": "custom", "path": path, "function_name": function}
-        document.moved((*key, "path"), (*key, "type" if source is kind else "name"))
+        document.note_origin((*key, "path"), (*key, "type" if source is kind else "name"))
         name = function if source is name else name
     elif kind == "built_in":
         method["type"] = "custom" if method.get("path") or method.get("module") else name
@@ -147,7 +153,7 @@ def _task(entry: Any, key: Key, document: Document) -> Any:
     if isinstance(function, str) and ".py:" in function:
         del task["function"]
         task["path"], _, task["function_name"] = function.rpartition(":")
-        document.moved((*key, "path"), (*key, "function"))
+        document.note_origin((*key, "path"), (*key, "function"))
     name = task.get("function_name") or task.get("function")
     if not task.get("name") and isinstance(name, str):
         task["name"] = name.rpartition(".")[2]
@@ -162,7 +168,7 @@ def _output(entry: Any, key: Key, document: Document) -> Any:
         return {"type": entry}
     if isinstance(entry, dict) and len(entry) == 1 and "type" not in entry:
         ((name, params),) = entry.items()
-        document.moved((*key, "params"), (*key, name))
+        document.note_origin((*key, "params"), (*key, name))
         return {"type": name, "params": params or {}}
     return entry
 
@@ -182,14 +188,14 @@ def _prompts(value: Any, document: Document) -> Any:
     if isinstance(value, dict) and value.keys() - _PROMPT_KEYS:
         named = list(value.items())
         for n, (name, _) in enumerate(named):
-            document.moved(("prompts", n), ("prompts", name))
+            document.note_origin(("prompts", n), ("prompts", name))
         return [
             _prompt(entry, ("prompts", n), document, name) for n, (name, entry) in enumerate(named)
         ]
     if isinstance(value, str | dict) or _are_messages(value):
         value = [{"messages": value} if isinstance(value, list) else value]
-        document.moved(("prompts", 0), ("prompts",))
-        document.moved(("prompts", 0, "messages"), ("prompts",))
+        document.note_origin(("prompts", 0), ("prompts",))
+        document.note_origin(("prompts", 0, "messages"), ("prompts",))
     if not isinstance(value, list):
         return value
     return [_prompt(entry, ("prompts", n), document) for n, entry in enumerate(value)]
@@ -200,7 +206,7 @@ def _prompt(entry: Any, key: Key, document: Document, name: str = "") -> Any:
         entry = {"path": entry} if is_template_file(entry, key, document) else {"text": entry}
     elif _are_messages(entry):
         entry = {"messages": entry}
-        document.moved((*key, "messages"), key)
+        document.note_origin((*key, "messages"), key)
     if isinstance(entry, dict) and entry.get("few_shot") is not None:
         few_shot = long_few_shot(entry["few_shot"], _dataset)
         entry = {**entry, "few_shot": few_shot}

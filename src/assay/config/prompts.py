@@ -40,7 +40,7 @@ def read_prompts(document: Document, *, files_needed: bool) -> None:
         key: Key = ("prompts", n)
         named = isinstance(prompt.get("path"), str) and prompt["path"] != ""
         if named:
-            _read(prompt, (*key, "path"), document)
+            _read_file(prompt, (*key, "path"), document)
         file = Path(prompt["path"]) if named else None
         _complete(prompt, key, document, file)
         few_shot = prompt.get("few_shot")
@@ -71,7 +71,7 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
 
 
 def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
-    """Where the examples are; without a file or function of its own, another part of the config's dataset."""
+    """Return where the examples are; without a file or function of its own, another part of the config's dataset."""
     whole = document.data.get("dataset")
     if any(
         source.get(name) for name in ("path", "name", "module", "function_name")
@@ -80,7 +80,7 @@ def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
     return {**whole, **{name: value for name, value in source.items() if value != ""}}
 
 
-def _read(prompt: dict[str, Any], key: Key, document: Document) -> None:
+def _read_file(prompt: dict[str, Any], key: Key, document: Document) -> None:
     """The text of a file; a text that is given beside the path stands, so a resolved config needs no file."""
     if prompt.get("text") or prompt.get("messages"):
         prompt["path"] = absolute(prompt["path"], key, document)
@@ -207,10 +207,10 @@ def with_includes(text: str, base: Path, file: Path | None = None) -> str:
     """The template with its fragments, and theirs, in place; `file` is where it came from itself."""
     if "include" not in text:
         return text
-    return _expanded(text, base.resolve(), [file.resolve()] if file else [], [])
+    return _with_fragments(text, base.resolve(), [file.resolve()] if file else [], [])
 
 
-def _expanded(text: str, base: Path, within: list[Path], done: list[Path]) -> str:
+def _with_fragments(text: str, base: Path, within: list[Path], done: list[Path]) -> str:
     pieces: list[str] = []
     end = 0
     for tag in _TAG.finditer(text):
@@ -254,7 +254,7 @@ def _fragment(written: str, base: Path, within: list[Path], done: list[Path]) ->
         ) from None
     except (OSError, UnicodeDecodeError):
         raise UserError(f"{name!r} cannot be read as UTF-8 text", where=place) from None
-    return _expanded(text.removesuffix("\n"), base, [*within, file], done)
+    return _with_fragments(text.removesuffix("\n"), base, [*within, file], done)
 
 
 def _inside(base: Path, name: str) -> Path | None:

@@ -39,17 +39,17 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     models: dict[str, ListedModel] = {}
 
 
-class _Table(msgspec.Struct, frozen=True):
+class _ProviderTable(msgspec.Struct, frozen=True):
     as_of: str
     unit: str
     providers: dict[str, Provider]
 
 
 @cache
-def table() -> _Table:
+def table() -> _ProviderTable:
     """`as_of` is the date of the prices."""
     return msgspec.json.decode(
-        (files("assay") / "data" / "providers.json").read_bytes(), type=_Table
+        (files("assay") / "data" / "providers.json").read_bytes(), type=_ProviderTable
     )
 
 
@@ -68,11 +68,11 @@ def provider_of(type: str, params: Mapping[str, Any]) -> Provider | None:
 
 
 def is_own(provider: Provider, params: Mapping[str, Any]) -> bool:
-    """Whether a model is asked at its provider's own address."""
+    """Return whether a model is asked at its provider's own address."""
     return "endpoint" not in params or _is_at(params["endpoint"], provider)
 
 
-def provided(
+def factory_params(
     type: str, params: Mapping[str, Any], variables: Mapping[str, str]
 ) -> tuple[str, dict[str, Any]]:
     """The type and the parameters that a model's factory takes."""
@@ -80,23 +80,15 @@ def provided(
     filled = dict(params)
     if provider is None:
         return type, filled
-    # the user's own choice wins over keys that are in the environment
-    names_file = bool(_FILES & params.keys())
-    for name, candidates in provider.variables.items():
-        value = _first(candidates, variables)
-        if name not in filled and value is not None and not (names_file and name in _ACCESS_KEY):
-            filled[name] = value
+    for name, value in _from_variables(provider, params, variables).items():
+        filled.setdefault(name, value)
     if provider.type == "openai":
         filled.setdefault("endpoint", provider.endpoint)
         filled["endpoint"] = _address(type, provider, filled)
     if provider.rename:
         filled.setdefault("rename", provider.rename)
-    has_key = (
-        "api_key" in filled
-        or names_file
-        or any(names_secret((name,)) for name in params.get("headers") or ())
-    )
-    if is_own(provider, params) and provider.key and not has_key:
+    has_key = "api_key" in filled or _names_key(params)
+    if provider.key and is_own(provider, params) and not has_key:
         key = _first(provider.key, variables)
         if key is not None:
             filled["api_key"] = key
@@ -113,6 +105,24 @@ def provided(
 _OTHER_CREDENTIALS = {"bedrock", "vertex"}
 _FILES = {"profile", "credentials"}  # parameters that name files with keys
 _ACCESS_KEY = {"access_key_id", "secret_access_key", "session_token"}
+
+
+def _from_variables(
+    provider: Provider, params: Mapping[str, Any], variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what variables say of the provider; the user's own choice of a file wins over keys that are there."""
+    names_file = bool(_FILES & params.keys())
+    found = {name: _first(names, variables) for name, names in provider.variables.items()}
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and not (names_file and name in _ACCESS_KEY)
+    }
+
+
+def _names_key(params: Mapping[str, Any]) -> bool:
+    headers = params.get("headers") or ()
+    return bool(_FILES & params.keys()) or any(names_secret((name,)) for name in headers)
 
 
 def _first(names: list[str], variables: Mapping[str, str]) -> str | None:
@@ -137,7 +147,7 @@ def _address(type: str, provider: Provider, filled: dict[str, Any]) -> str:
 
 
 def _is_at(endpoint: Any, provider: Provider) -> bool:
-    """Whether an address is one of the provider's own; the beginning of its host may be a placeholder."""
+    """Return whether an address is one of the provider's own; the beginning of its host may be a placeholder."""
     try:
         given = urlsplit(endpoint.lower() if isinstance(endpoint, str) else "")
     except ValueError:

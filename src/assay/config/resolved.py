@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from assay.config.benchmarks import without_expansion
 from assay.config.environment import escape, without_user
-from assay.config.source import mapped
+from assay.config.source import map_values
 from assay.config.types import NOT_WRITTEN, Config
 
 
@@ -20,7 +20,7 @@ def resolved(config: Config) -> dict[str, Any]:
         for name in config.__struct_fields__
         if name not in NOT_WRITTEN and (config.cluster_by or name != "cluster_by")
     }
-    written["models"] = mapped(
+    written["models"] = map_values(
         written["models"], lambda leaf, _: without_user(leaf) if isinstance(leaf, str) else leaf
     )
     return escape(without_expansion(written))

@@ -35,7 +35,7 @@ class Document:
         self.lines: dict[Key, int] = {}
         self.problems: list[UserError] = []
         self.objects: list[Any] = []
-        self._written = {key for key, _ in walked(data)}
+        self._written = {key for key, _ in values_in(data)}
         self._moved: dict[Key, Key] = {}
         self._set_by: dict[Key, str] = {}
 
@@ -46,12 +46,12 @@ class Document:
         if self.problems:
             raise ConfigError(self.problems, source=self.shown)
 
-    def moved(self, to: Key, origin: Key) -> None:
+    def note_origin(self, to: Key, origin: Key) -> None:
         """Remember that normalising put at `to` what the user wrote at `origin`."""
         if to != origin:
             self._moved[to] = self._origin(origin)
 
-    def set(self, key: Key, by: str) -> None:
+    def note_setter(self, key: Key, by: str) -> None:
         self._set_by[key] = by
 
     def setter(self, key: Key) -> str:
@@ -72,7 +72,7 @@ class Document:
             (self.lines[key[:n]] for n in range(len(key), 0, -1) if key[:n] in self.lines), 0
         )
         file = f"{self.shown}:{line}" if line else self.shown
-        return f"{file} {dotted(key)}".strip()
+        return f"{file} {dotted_key(key)}".strip()
 
     def _as_written(self, key: Key) -> Key:
         """Without the names that only the long form has; a key that is missing altogether keeps its name."""
@@ -88,28 +88,24 @@ class Document:
 # ---- the one walk over the values of a config
 
 
-def walked(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
+def values_in(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:
     """Every value inside of `value`, with its key; leaves are those that are neither mapping nor list."""
-    parts = (
-        value.items()
-        if isinstance(value, Mapping)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
+    parts = value.items() if isinstance(value, Mapping) else ()
+    if isinstance(value, list):
+        parts = enumerate(value)
     for name, part in parts:
         yield (*key, name), part
-        yield from walked(part, (*key, name))
+        yield from values_in(part, (*key, name))
 
 
-def mapped(value: Any, change: Callable[[Any, Key], Any], key: Key = ()) -> Any:
+def map_values(value: Any, change: Callable[[Any, Key], Any], key: Key = ()) -> Any:
     """A copy of `value` with every leaf changed."""
     if isinstance(value, Mapping):
         return {
-            str(name): mapped(entry, change, (*key, str(name))) for name, entry in value.items()
+            str(name): map_values(entry, change, (*key, str(name))) for name, entry in value.items()
         }
     if isinstance(value, list | tuple):
-        return [mapped(entry, change, (*key, n)) for n, entry in enumerate(value)]
+        return [map_values(entry, change, (*key, n)) for n, entry in enumerate(value)]
     return change(value, key)
 
 
@@ -122,25 +118,23 @@ def core_type(hint: Any) -> Any:
     return hint
 
 
-def dotted(key: Key) -> str:
+def dotted_key(key: Key) -> str:
     """`models[0].endpoint`."""
-    text = ""
-    for part in key:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return "".join(parts).removeprefix(".")
 
 
 def brief(key: Key) -> str:
     """The last name of a key, with the number of a list's entry: what is wrong; its place says the rest."""
     names = [n for n, part in enumerate(key) if isinstance(part, str)]
-    return dotted(key[names[-1] :]) if names else "the config"
+    return dotted_key(key[names[-1] :]) if names else "the config"
 
 
 def read(source: str | Path | Mapping[str, Any]) -> Document:
     """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied. A file of a format is the config
     that the format makes of it; `file.yaml:part` is a part of such a file."""
     if isinstance(source, Mapping):
-        return Document(copied(source))
+        return Document(copy_values(source))
     file, shown, part = Path(source), str(source), ""
     if ".yaml:" in shown and not file.exists():
         place, _, part = shown.rpartition(":")
@@ -198,9 +192,9 @@ def why_too_much(value: Any) -> str:
     return ""
 
 
-def copied(value: Any) -> Any:
+def copy_values(value: Any) -> Any:
     """The mappings and lists of a value made anew, its paths as text."""
-    return mapped(value, lambda leaf, key: os.fspath(leaf) if isinstance(leaf, Path) else leaf)
+    return map_values(value, lambda leaf, key: os.fspath(leaf) if isinstance(leaf, Path) else leaf)
 
 
 def scalar(text: str) -> Any:
@@ -307,9 +301,9 @@ def _json_lines(text: str, lines: dict[Key, int]) -> None:
 def _yaml(text: str, lines: dict[Key, int]) -> Any:
     import yaml
 
-    from assay.config.yaml12 import Loader, build, check_nesting
+    from assay.config.yaml12 import YamlLoader, build, check_nesting
 
-    loader = Loader(text)
+    loader = YamlLoader(text)
     try:
         check_nesting(text)
         node = loader.get_single_node()

@@ -26,7 +26,7 @@ _DEEPEST_NODES = 1_000
 _OTHER_BREAKS = "\r\x85\u2028\u2029"  # YAML would fold them into spaces
 
 
-class Loader(yaml.CSafeLoader):
+class YamlLoader(yaml.CSafeLoader):
     yaml_implicit_resolvers: dict[str, list[Any]] = {}
 
 
@@ -37,7 +37,7 @@ class Dumper(yaml.SafeDumper):
 for _tag, _pattern, _first in _RULES:
     for _character in _first:
         _rule = (f"tag:yaml.org,2002:{_tag}", _pattern)
-        Loader.yaml_implicit_resolvers.setdefault(_character, []).append(_rule)
+        YamlLoader.yaml_implicit_resolvers.setdefault(_character, []).append(_rule)
     if _tag == "float":
         Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
 

@@ -44,7 +44,7 @@ def files(paths: str | Sequence[str], *, where: str = "dataset.path") -> list[Pa
 
 
 @contextmanager
-def opened(path: Path) -> Generator[IO[bytes]]:
+def open_file(path: Path) -> Generator[IO[bytes]]:
     """The file's bytes, unpacked; what the disk or the packing has against it becomes an error with its name."""
     try:
         with _open(path) as file:
@@ -132,13 +132,13 @@ def bad_row(what: str, place: str) -> UserError:
     )
 
 
-def checked(row: Any, place: str) -> dict[str, Any]:
+def row_of(row: Any, place: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise bad_row(f"expected an object, found {type(row).__name__}", place)
     return row
 
 
-def decoded(text: bytes, place: str) -> Any:
+def json_value(text: bytes, place: str) -> Any:
     """A JSON value; NaN and Infinity, which others write, are taken too."""
     try:
         return _strict(text)

@@ -48,7 +48,7 @@ class Label(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def address(self) -> tuple[str, int, str, str, str]:
-        """What it is about."""
+        """Return what it is about."""
         return self.item, self.sample, self.model, self.response, self.scorer
 
 
@@ -116,16 +116,17 @@ def read_labels(
         raise UserError(
             "there is no label in it", where=name, fix="a row has `item`, `sample` and `label`"
         )
-    notes: list[str] = []
-    if repeated:
-        first = repeated[0]
-        by = f" by {first.annotator!r}" if first.annotator else ""
-        notes.append(
-            f"{_count(len(repeated), 'label')} given again: the last one counts (first: {first.item!r}{by})"
-        )
-    if len(kept) < len(latest):
-        notes.append(f"{_count(len(latest) - len(kept), 'row')} without a label")
-    return Labels(source=name, rows=kept, notes=notes)
+    return Labels(source=name, rows=kept, notes=_notes(repeated, len(latest) - len(kept)))
+
+
+def _notes(repeated: list[Label], empty: int) -> list[str]:
+    notes = [f"{_count(empty, 'row')} without a label"] if empty else []
+    if not repeated:
+        return notes
+    first = repeated[0]
+    by = f" by {first.annotator!r}" if first.annotator else ""
+    again = f"given again: the last one counts (first: {first.item!r}{by})"
+    return [f"{_count(len(repeated), 'label')} {again}", *notes]
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -148,11 +149,11 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if line.strip():
             yield (
                 f"{path}:{number}",
-                _decoded(line.removeprefix(b"\xef\xbb\xbf"), f"{path}:{number}"),
+                _decode_row(line.removeprefix(b"\xef\xbb\xbf"), f"{path}:{number}"),
             )
 
 
-def _decoded(line: bytes, place: str) -> dict[str, Any]:
+def _decode_row(line: bytes, place: str) -> dict[str, Any]:
     try:
         row = msgspec.json.decode(line)
     except (ValueError, RecursionError) as error:
@@ -246,7 +247,7 @@ def verdict(label: Label, threshold: float | None, *, match: bool) -> float:
         if not 0 <= value <= 1:
             fix = "in a match 1 means the first player, 0 the second, 0.5 a tie"
             raise _unreadable(f"the label {value:g} is not from 0 to 1", label.place, fix)
-        return 1.0 if value > 0.5 else 0.0 if value < 0.5 else 0.5
+        return 0.5 if value == 0.5 else float(value > 0.5)
     if not isinstance(value, bool) and threshold is not None:
         return float(value >= threshold)
     if value not in (0, 1):

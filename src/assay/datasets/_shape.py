@@ -21,29 +21,30 @@ from assay.text.template import expression, whole
 
 Rows = Iterator[tuple[str, dict[str, Any]]]
 _MISSING = object()
+_decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
 
 
-def shaped(rows: Rows, source: DatasetConfig) -> Rows:
+def shape_rows(rows: Rows, source: DatasetConfig) -> Rows:
     if source.fields:
-        rows = _renamed(rows, source.fields)
+        rows = _rename_fields(rows, source.fields)
     if source.answer:
-        rows = _answered(rows)
+        rows = _take_answers(rows)
     if source.filter:
-        rows = _filtered(rows, source.filter)
+        rows = _filter_rows(rows, source.filter)
     if source.split is not None and source.split.ratio:
         rows = _part(rows, source.split)
-    shuffle = source.shuffle is not None and source.shuffle is not False
-    if source.sample is not None or shuffle:
-        own_seed = shuffle and not isinstance(source.shuffle, bool)
-        order = (source.shuffle if own_seed else source.seed) if shuffle else None
-        rows = _drawn(rows, source.sample, source.seed, order)
+    order = source.seed if source.shuffle is True else source.shuffle
+    if order is False:
+        order = None
+    if source.sample is not None or order is not None:
+        rows = _draw_rows(rows, source.sample, source.seed, order)
     return rows
 
 
 # ---- fields
 
 
-def _renamed(rows: Rows, fields: Mapping[str, str]) -> Rows:
+def _rename_fields(rows: Rows, fields: Mapping[str, str]) -> Rows:
     """Fields under their new names. A dotted source is copied out of its object, which stays."""
     for place, row in rows:
         found = {target: _value(row, source, place) for target, source in fields.items()}
@@ -76,7 +77,7 @@ def _value(row: Mapping[str, Any], source: str, place: str) -> Any:
 # ---- answer
 
 
-def _answered(rows: Rows) -> Rows:
+def _take_answers(rows: Rows) -> Rows:
     """Conversations whose last message, the assistant's, is the expected answer and no longer part of them."""
     for place, row in rows:
         try:
@@ -114,7 +115,7 @@ def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
 # ---- filter
 
 
-def _filtered(rows: Rows, source: str) -> Rows:
+def _filter_rows(rows: Rows, source: str) -> Rows:
     keep = _expression(source)
     for place, row in rows:
         item = normalise(row, place)
@@ -175,29 +176,28 @@ def _part(rows: Rows, split: SplitConfig) -> Rows:
             yield place, row
 
 
-def _drawn(rows: Rows, count: int | None, seed: int, order: int | None) -> Rows:
+def _draw_rows(rows: Rows, count: int | None, seed: int, order: int | None) -> Rows:
     """`count` rows, chosen by `seed`, in the order that the seed `order` gives; None means all, and as they came.
     Rows wait on disk: memory holds a few numbers for each."""
     import numpy as np
 
     with TemporaryFile(prefix="assay-") as file:
 
-        def drawn() -> Iterator[tuple[int, int, int]]:
+        def draws() -> Iterator[tuple[int, int, int]]:
             for place, row in rows:
                 chance = 0 if count is None else _draw("sample", seed, row, place)
                 turn = 0 if order is None else _draw("shuffle", order, row, place)
                 yield chance, turn, file.tell()
-                file.write(_encoded(place, row))
+                file.write(_encode_row(place, row))
 
-        found = np.fromiter(drawn(), [("chance", "u8"), ("turn", "u8"), ("place", "i8")])
+        found = np.fromiter(draws(), [("chance", "u8"), ("turn", "u8"), ("place", "i8")])
         if count is not None:
             found = found[np.sort(np.argsort(found["chance"], kind="stable")[:count])]
         if order is not None:
             found = found[np.argsort(found["turn"], kind="stable")]
-        decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
         for place in found["place"].tolist():
             file.seek(place)
-            yield decode(file.readline())
+            yield _decode(file.readline())
 
 
 def _draw(purpose: str, seed: int, row: Mapping[str, Any], place: str) -> int:
@@ -205,7 +205,7 @@ def _draw(purpose: str, seed: int, row: Mapping[str, Any], place: str) -> int:
     return int.from_bytes(digest(purpose, b"%d" % seed, id)[:8], "big")
 
 
-def _encoded(place: str, row: dict[str, Any]) -> bytes:
+def _encode_row(place: str, row: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode((place, row)) + b"\n"
     except (TypeError, ValueError, RecursionError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import bad_row, opened
+from assay.datasets._files import bad_row, open_file
 from assay.registry import dataset
 
 LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than many documents
@@ -14,7 +14,10 @@ LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than man
 
 def table(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     quoting = standard.QUOTE_MINIMAL if quotes else standard.QUOTE_NONE
-    with opened(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file:
+    with (
+        open_file(path) as binary,
+        io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as file,
+    ):
         rows = standard.DictReader(file, delimiter=delimiter, quoting=quoting, strict=True)
         standard.field_size_limit(LONGEST_FIELD)
         try:

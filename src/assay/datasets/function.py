@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from assay.datasets._files import bad_row, checked
+from assay.datasets._files import bad_row, row_of
 from assay.errors import UserError
 from assay.registry import dataset
 
@@ -17,14 +17,14 @@ def function(
     try:
         rows = source(**(params or {}))
         if isinstance(rows, dict):
-            rows = [{"id": key, **checked(row, f"{name}() {key!r}")} for key, row in rows.items()]
+            rows = [{"id": key, **row_of(row, f"{name}() {key!r}")} for key, row in rows.items()]
         if not isinstance(rows, Iterable):
             raise bad_row(
                 f"expected rows, the function returned {type(rows).__name__}", f"{name}()"
             )
         for number, row in enumerate(rows):
             place = f"{name}() row {number}"
-            yield place, checked(row, place)
+            yield place, row_of(row, place)
     except UserError:
         raise
     except Exception as error:

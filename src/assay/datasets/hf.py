@@ -17,7 +17,7 @@ _TRUE = {"1", "ON", "YES", "TRUE"}
 
 
 def stamp(name: str, *, subset: str = "", split: str = "", revision: str = "") -> dict[str, Any]:
-    """Which data these are: the commit, or for a local folder the fingerprint of its content."""
+    """Return which data these are: the commit, or for a local folder the fingerprint of its content."""
     if _COMMIT.fullmatch(revision):
         return {"revision": revision}
     return {"revision": _revision(_load(name, subset, split, revision))}

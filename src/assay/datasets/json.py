@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import bad_row, checked, opened
+from assay.datasets._files import bad_row, open_file, row_of
 from assay.registry import dataset
 from assay.text.json_stream import BrokenJson, json_entries
 
@@ -13,14 +13,14 @@ from assay.text.json_stream import BrokenJson, json_entries
 @dataset
 def json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.json` file, streamed (a list under `items` is read whole). Keys of an object of objects are ids."""
-    with opened(path) as file:
+    with open_file(path) as file:
         try:
             shape, entries = json_entries(file)
             if shape == "lines":
                 entries = _rows(path, entries)
             for number, (key, value) in enumerate(entries):
                 place = f"{path} [{key or number}]"
-                row = checked(value, place)
+                row = row_of(value, place)
                 yield place, {"id": key, **row} if key else row
         except BrokenJson as error:
             raise bad_row(f"not JSON: {error}", str(path)) from None

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import checked, decoded, opened
+from assay.datasets._files import json_value, open_file, row_of
 from assay.registry import dataset
 
 
 @dataset
 def jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of a `.jsonl` file, streamed."""
-    with opened(path) as file:
+    with open_file(path) as file:
         for number, line in enumerate(file, 1):
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if line.strip():
                 place = f"{path}:{number}"
-                yield place, checked(decoded(line, place), place)
+                yield place, row_of(json_value(line, place), place)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.datasets._files import bad_row, checked, decoded, opened
+from assay.datasets._files import bad_row, json_value, open_file, row_of
 from assay.errors import UserError, install_command
 from assay.registry import dataset
 
@@ -19,7 +19,7 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except ModuleNotFoundError:
         fix = install_command("parquet")
         raise UserError("reading parquet files needs duckdb", where=str(path), fix=fix) from None
-    with opened(path):  # for what is not a file
+    with open_file(path):  # for what is not a file
         number = 0
     with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
         try:
@@ -30,7 +30,7 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 for (text,) in rows:
                     number += 1
                     place = f"{path} row {number}"
-                    yield place, checked(decoded(text.encode(), place), place)
+                    yield place, row_of(json_value(text.encode(), place), place)
         except duckdb.Error as error:
             place = f"{path}, after row {number}" if number else str(path)
             raise bad_row(str(error).splitlines()[0], place) from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay import reading
-from assay.datasets._files import checked, decoded
+from assay.datasets._files import json_value, row_of
 from assay.errors import StoreError, UserError
 from assay.records import Manifest, manifest_sections
 from assay.registry import dataset, nearest
@@ -90,4 +90,4 @@ def stored(name: str, *, repository: str = "") -> Iterator[tuple[str, dict[str, 
     there.verify(manifest.id)
     for number, (_, line) in enumerate(there.store.log("dataset", manifest.id).scan(), 1):
         place = f"{name}:{number}"
-        yield place, checked(decoded(line, place), place)
+        yield place, row_of(json_value(line, place), place)

@@ -55,7 +55,7 @@ _LARGEST = 10**60
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "^": 4}
 
 
-class Result(NamedTuple):
+class ArithmeticResult(NamedTuple):
     """`steps` counts operations and `digits` is the longest operand: together they say how hard it was."""
 
     value: Number
@@ -87,12 +87,12 @@ def spell_out(text: str) -> str:
     return text
 
 
-def evaluate(text: str) -> Result | None:
+def evaluate(text: str) -> ArithmeticResult | None:
     """The value of the last arithmetic expression in the text, or None where there is none."""
     found: list[str] = _EXPRESSION.findall(spell_out(text))
     if not found:
         return None
-    expression = _balanced(found[-1].strip())
+    expression = _without_outer_brackets(found[-1].strip())
     tokens: list[str] = _TOKEN.findall(expression)
     operands = [token for token in tokens if token[0].isdigit()]
     digits = max(map(len, operands))
@@ -104,10 +104,10 @@ def evaluate(text: str) -> Result | None:
         return None
     if rest != len(tokens) or abs(value) >= _LARGEST:
         return None
-    return Result(value, len(operands) - 1, digits, expression)
+    return ArithmeticResult(value, len(operands) - 1, digits, expression)
 
 
-def _balanced(expression: str) -> str:
+def _without_outer_brackets(expression: str) -> str:
     """Without the brackets that belong to the sentence around it."""
     while expression.count("(") > expression.count(")") and expression[0] == "(":
         expression = expression[1:].lstrip()

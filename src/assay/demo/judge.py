@@ -28,23 +28,23 @@ def judge(prompt: str, *, skill: float, seed: int) -> str | None:
     bits = blake2b(content, digest_size=16, key=(b"%d" % seed)[:64]).digest()
     honest = int.from_bytes(bits[:8], "big") / 2**64 < skill
     if "first" in texts and "second" in texts:
-        return _compared(texts, honest, bits[8])
+        return _compare(texts, honest, bits[8])
     if "answer" not in texts:
         return None
     if "options" in texts:
-        return _chosen(texts["options"], texts["answer"], honest, bits[8])
+        return _choose(texts["options"], texts["answer"], honest, bits[8])
     right = is_right(texts, texts["answer"])
     if right is None:
-        return _said(
+        return _verdict_json(
             "I cannot tell whether this is so; this is a guess.",
             _verdict(rest, bool(bits[8] % 2), bits[9]),
         )
     reason = "It is what I find, too." if right is honest else "It is not what I find."
-    return _said(reason, _verdict(rest, right is honest, bits[9]))
+    return _verdict_json(reason, _verdict(rest, right is honest, bits[9]))
 
 
 def is_right(texts: dict[str, str], answer: str) -> bool | None:
-    """Whether an answer agrees with a reference, else with the answer that the question has; None if unknown."""
+    """Return whether an answer agrees with a reference, else with the answer that the question has; None if unknown."""
     if "reference" in texts:
         return any(
             _agrees(answer, line) for line in texts["reference"].splitlines() if line.strip()
@@ -74,23 +74,22 @@ def _verdict(prompt: str, good: bool, shade: int) -> str | int | float:
     return "yes" if good else "no"
 
 
-def _compared(texts: dict[str, str], honest: bool, guess: int) -> str:
+def _compare(texts: dict[str, str], honest: bool, guess: int) -> str:
     first, second = is_right(texts, texts["first"]), is_right(texts, texts["second"])
     if first is None or second is None:
         same = squad(texts["first"]) == squad(texts["second"])
         verdict = "tie" if same else ("first", "second")[guess % 2]
-        return _said("I cannot tell which is better; this is a guess.", verdict)
-    better = "tie" if first == second else "first" if first else "second"
-    if honest:
-        return _said("I compared both with what I find.", better)
-    return _said(
-        "I compared both with what I find.",
-        {"first": "second", "second": "first", "tie": "first"}[better],
-    )
+        return _verdict_json("I cannot tell which is better; this is a guess.", verdict)
+    better = "first" if first else "second"
+    if first == second:
+        better = "tie"
+    if not honest:
+        better = "second" if better == "first" else "first"
+    return _verdict_json("I compared both with what I find.", better)
 
 
-def _chosen(options: str, answer: str, honest: bool, guess: int) -> str:
-    """Which of the lettered options an answer chose."""
+def _choose(options: str, answer: str, honest: bool, guess: int) -> str:
+    """Say which of the lettered options an answer chose."""
     known = {found[1]: found[2] for found in _OPTION.finditer(options)}
     letter = find_choice(answer, list(known), known)
     if not honest:
@@ -98,5 +97,5 @@ def _chosen(options: str, answer: str, honest: bool, guess: int) -> str:
     return f"This is the option that the answer settles on. [[{letter or 'none'}]]"
 
 
-def _said(reason: str, verdict: str | float) -> str:
+def _verdict_json(reason: str, verdict: str | float) -> str:
     return msgspec.json.encode({"reason": reason, "verdict": verdict}).decode()

@@ -32,7 +32,7 @@ _COMPARISON = re.compile(
 _LETTER = re.compile(r"\bletters? [\"'`]?([a-z])[\"'`]?\b|\b([a-z])'s\b|[\"'`]([a-z])[\"'`]", re.I)
 
 
-class Question(NamedTuple):
+class DemoQuestion(NamedTuple):
     """An answerable question: its own text, the right answer, plausible wrong ones, and 0 (easy) upwards."""
 
     text: str
@@ -43,12 +43,12 @@ class Question(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def parse(prompt: str) -> Question | None:
+def parse(prompt: str) -> DemoQuestion | None:
     """The last question of the prompt, or None where it is not one that can be read."""
     stem, options = _choices(prompt)
     for line in reversed(stem.splitlines()):
         for segment in reversed(_QUESTION_END.split(line)):
-            question = _choose(segment, options) if options else _read(segment)
+            question = _choose(segment, options) if options else _question_in(segment)
             if question is not None:
                 return question
             if "?" in segment or segment.lstrip()[:2].lower() in ("q:", "qu"):
@@ -56,7 +56,7 @@ def parse(prompt: str) -> Question | None:
     return None
 
 
-def _read(segment: str) -> Question | None:
+def _question_in(segment: str) -> DemoQuestion | None:
     if len(segment) > _LONGEST:
         return None
     low = segment.lower()
@@ -66,7 +66,7 @@ def _read(segment: str) -> Question | None:
     return _arithmetic(segment)
 
 
-def _arithmetic(segment: str) -> Question | None:
+def _arithmetic(segment: str) -> DemoQuestion | None:
     if not _CUE.search(segment) and not _ONLY_EXPRESSION.match(segment):
         return None
     result = arithmetic.evaluate(segment)
@@ -74,7 +74,9 @@ def _arithmetic(segment: str) -> Question | None:
         return None
     hardness = 0.2 * (result.steps - 1) + 0.18 * (result.digits - 1)
     shown = arithmetic.show(result.value)
-    return Question(segment, shown, near(result.value), hardness, f"{result.expression} = {shown}")
+    return DemoQuestion(
+        segment, shown, near(result.value), hardness, f"{result.expression} = {shown}"
+    )
 
 
 def near(value: arithmetic.Number) -> tuple[str, ...]:
@@ -86,20 +88,20 @@ def near(value: arithmetic.Number) -> tuple[str, ...]:
     return tuple(miss for miss in misses if miss != right)
 
 
-def _capital(segment: str, low: str) -> Question | None:
+def _capital(segment: str, low: str) -> DemoQuestion | None:
     found = re.search(r"\bcapital (?:city )?of (?:the )?([a-z ]+?)\s*(?:[?.!,:;]|$)", low)
     if found and (capital := CAPITALS.get(found[1])):
         others = [name for name in CAPITALS.values() if name != capital]
         start = sum(capital.encode()) % len(others)
-        return Question(segment, capital, tuple((others * 2)[start : start + 5]), 0.3)
+        return DemoQuestion(segment, capital, tuple((others * 2)[start : start + 5]), 0.3)
     found = re.search(r"\b([a-z ]+?) is the capital (?:city )?of (?:which|what) country", low)
     if found and (country := _COUNTRIES.get(found[1].split("which ")[-1])):
         others = [name.title() for name in CAPITALS if name != country]
-        return Question(segment, country.title(), tuple(others[:5]), 0.4)
+        return DemoQuestion(segment, country.title(), tuple(others[:5]), 0.4)
     return None
 
 
-def _compare(segment: str, low: str) -> Question | None:
+def _compare(segment: str, low: str) -> DemoQuestion | None:
     """`Which is larger, 3 or 5?` and `Is 5 * 2 greater than 3?`"""
     word = _COMPARISON.search(low)
     if word is None:
@@ -109,9 +111,8 @@ def _compare(segment: str, low: str) -> Question | None:
         left, right = _value(segment[: word.start()]), _value(segment[word.end() :])
         if left is None or right is None:
             return None
-        return _yes_no(
-            segment, left > right if word[1] else left < right, 0.1 * max(map(len, numbers))
-        )
+        is_so = left > right if word[1] else left < right
+        return _yes_no(segment, is_so, 0.1 * max(map(len, numbers)))
     if len(numbers) < 2:
         return None
     values = [arithmetic.number(text) for text in numbers]
@@ -119,21 +120,22 @@ def _compare(segment: str, low: str) -> Question | None:
     wrong = tuple(
         text for text, value in zip(numbers, values, strict=True) if value != values[answer]
     )
-    return Question(segment, numbers[answer], wrong, 0.1 * len(numbers)) if wrong else None
+    return DemoQuestion(segment, numbers[answer], wrong, 0.1 * len(numbers)) if wrong else None
 
 
 def _value(text: str) -> arithmetic.Number | None:
-    """What a piece of text with one expression or one number in it comes to."""
-    result = arithmetic.evaluate(text)
+    """Return what a piece of text with one expression or one number in it comes to."""
+    if result := arithmetic.evaluate(text):
+        return result.value
     numbers = _NUMBERS.findall(text)
-    return result.value if result else arithmetic.number(numbers[0]) if len(numbers) == 1 else None
+    return arithmetic.number(numbers[0]) if len(numbers) == 1 else None
 
 
-def _yes_no(segment: str, yes: bool, difficulty: float) -> Question:
-    return Question(segment, "Yes" if yes else "No", ("No" if yes else "Yes",), difficulty)
+def _yes_no(segment: str, yes: bool, difficulty: float) -> DemoQuestion:
+    return DemoQuestion(segment, "Yes" if yes else "No", ("No" if yes else "Yes",), difficulty)
 
 
-def _divisible(segment: str, low: str) -> Question | None:
+def _divisible(segment: str, low: str) -> DemoQuestion | None:
     found = re.search(
         r"\b(?:is|are)\s+(\d[\d,]*)\s+(?:evenly )?(divisible by|a multiple of)\s+(\d[\d,]*)", low
     )
@@ -143,7 +145,7 @@ def _divisible(segment: str, low: str) -> Question | None:
     return _yes_no(segment, value % by == 0, 0.12 * (len(found[1]) + len(found[3]) - 2))
 
 
-def _kind_of_number(segment: str, low: str) -> Question | None:
+def _kind_of_number(segment: str, low: str) -> DemoQuestion | None:
     found = re.search(r"\bis (\d{1,9}) (?:an? )?(even|odd|prime)\b", low)
     if found is None:
         return None
@@ -155,7 +157,7 @@ def _kind_of_number(segment: str, low: str) -> Question | None:
     return _yes_no(segment, yes, 0.12 * len(found[1]) if kind == "prime" else 0.0)
 
 
-def _listed(segment: str) -> list[str]:
+def _list_in(segment: str) -> list[str]:
     """The words or numbers of a list: after the colon, else those in quotes."""
     _, colon, tail = segment.partition(":")
     if not colon or not tail.strip():
@@ -169,8 +171,8 @@ def _listed(segment: str) -> list[str]:
     return [part.strip("\"'` ") for part in parts if part.strip("\"'` ")]
 
 
-def _sort(segment: str, low: str) -> Question | None:
-    words = _listed(re.sub(r"^\W*(q|question|problem)\s*:", "", segment, flags=re.I))
+def _sort(segment: str, low: str) -> DemoQuestion | None:
+    words = _list_in(re.sub(r"^\W*(q|question|problem)\s*:", "", segment, flags=re.I))
     if len(words) < 2 and "number" in low:
         words = _NUMBERS.findall(segment)
     if len(words) < 2:
@@ -181,15 +183,15 @@ def _sort(segment: str, low: str) -> Question | None:
         ordered = sorted(words, key=str.lower)
     if re.search(r"descending|largest to smallest|highest to lowest|z to a|reverse", low):
         ordered.reverse()
-    return Question(segment, ", ".join(ordered), _swaps(ordered, ", "), 0.12 * len(words))
+    return DemoQuestion(segment, ", ".join(ordered), _swaps(ordered, ", "), 0.12 * len(words))
 
 
-def _reverse(segment: str, low: str) -> Question | None:
+def _reverse(segment: str, low: str) -> DemoQuestion | None:
     if (
         re.search(r"\b(words|list|order|numbers|items)\b", low)
-        and len(words := _listed(segment)) > 1
+        and len(words := _list_in(segment)) > 1
     ):
-        return Question(
+        return DemoQuestion(
             segment, ", ".join(words[::-1]), _swaps(words[::-1], ", "), 0.1 * len(words)
         )
     found = re.search(
@@ -201,7 +203,7 @@ def _reverse(segment: str, low: str) -> Question | None:
     word = (found[1] or found[2]) if found else ""
     if len(word) < 2:
         return None
-    return Question(segment, word[::-1], _swaps(list(word[::-1]), ""), 0.08 * len(word))
+    return DemoQuestion(segment, word[::-1], _swaps(list(word[::-1]), ""), 0.08 * len(word))
 
 
 def _swaps(parts: list[str], joint: str) -> tuple[str, ...]:
@@ -214,7 +216,7 @@ def _swaps(parts: list[str], joint: str) -> tuple[str, ...]:
     return tuple(text for text in texts if text != right) or (right + joint + parts[-1],)
 
 
-def _count(segment: str, low: str) -> Question | None:
+def _count(segment: str, low: str) -> DemoQuestion | None:
     quoted = re.search(
         r"\b(?:in|does|of)\b (?:the )?(?:word |string )?[\"'`]([^\"'`]{2,})[\"'`]", segment
     )
@@ -232,11 +234,11 @@ def _count(segment: str, low: str) -> Question | None:
         count = len(subject.split())
     elif letter := _LETTER.search(low):
         count = subject.count(letter[1] or letter[2] or letter[3])
-    elif "letter" in low or "character" in low:
+    elif re.search("letter|character", low):
         count = len(subject.replace(" ", "")) if "letter" in low else len(subject)
     else:
         return None
-    return Question(
+    return DemoQuestion(
         segment,
         str(count),
         (str(count + 1), str(abs(count - 1)), str(count + 2)),
@@ -244,7 +246,7 @@ def _count(segment: str, low: str) -> Question | None:
     )
 
 
-def _story(segment: str, low: str) -> Question | None:
+def _story(segment: str, low: str) -> DemoQuestion | None:
     """`Start with 5, add 3, then double it` and `Ann has 5 pens and buys 3 more. How many …`"""
     steps = [(verb, literal) for verb, literal in _STEP.findall(low) if literal or verb == "double"]
     if len(steps) < 2 or sum(bool(literal) for _, literal in steps) != len(_NUMBERS.findall(low)):
@@ -254,7 +256,7 @@ def _story(segment: str, low: str) -> Question | None:
         value = arithmetic.number(literal) if literal else 2
         change = _CHANGES[next(stem for stem in _CHANGES if verb.startswith(stem))]
         total = change(total, value)
-    return Question(segment, arithmetic.show(total), near(total), 0.25 * (len(steps) - 1))
+    return DemoQuestion(segment, arithmetic.show(total), near(total), 0.25 * (len(steps) - 1))
 
 
 _CHANGES: dict[str, Callable[[Any, Any], arithmetic.Number]] = {
@@ -268,7 +270,7 @@ _STEP = re.compile(
     r"|gives?|loses?|eats?|sells?|take away|multiply (?:it |that |the result )?by|double)\b"
     r"(?: away| up| her| him| them)? ?(\d+)?"
 )
-_Rule = Callable[[str, str], "Question | None"]
+_Rule = Callable[[str, str], "DemoQuestion | None"]
 _RULES: tuple[tuple[str, _Rule], ...] = (
     ("capital", _capital),
     ("divisible", _divisible),
@@ -312,8 +314,10 @@ def _choices(prompt: str) -> tuple[str, list[tuple[str, str]]]:
     ]
 
 
-def _choose(segment: str, options: list[tuple[str, str]]) -> Question | None:
-    question = _read(segment) or _read(f"{segment} {', '.join(text for _, text in options)}")
+def _choose(segment: str, options: list[tuple[str, str]]) -> DemoQuestion | None:
+    question = _question_in(segment) or _question_in(
+        f"{segment} {', '.join(text for _, text in options)}"
+    )
     if question is None:
         return None
     wanted = _plain(question.answer)
@@ -321,7 +325,7 @@ def _choose(segment: str, options: list[tuple[str, str]]) -> Question | None:
     if len(right) != 1:
         return None
     wrong = tuple(letter for letter, _ in options if letter != right[0])
-    return Question(segment, right[0], wrong, question.difficulty, question.working)
+    return DemoQuestion(segment, right[0], wrong, question.difficulty, question.working)
 
 
 def _plain(text: str) -> str:

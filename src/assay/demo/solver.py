@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.demo.judge import judge
-from assay.demo.questions import Question, parse
+from assay.demo.questions import DemoQuestion, parse
 from assay.text.messages import messages_text
 
 VERSION = 1
@@ -33,7 +33,7 @@ _BARE = re.compile(
 )
 
 
-class Reply(NamedTuple):
+class DemoReply(NamedTuple):
     """An assistant turn: text, or tool calls in the shape of the chat completions API."""
 
     text: str
@@ -68,7 +68,7 @@ def chance(skill: float, difficulty: float) -> float:
     return skill / (skill + (1.0 - skill) * hardness)
 
 
-def _draw(question: Question, skill: float, seed: int) -> tuple[str, bool]:
+def _draw(question: DemoQuestion, skill: float, seed: int) -> tuple[str, bool]:
     bits = blake2b(question.text.encode(), digest_size=16, key=(b"%d" % seed)[:64]).digest()
     if int.from_bytes(bits[:8], "big") / 2**64 < chance(skill, question.difficulty):
         return question.answer, True
@@ -77,23 +77,23 @@ def _draw(question: Question, skill: float, seed: int) -> tuple[str, bool]:
 
 def respond(
     messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int
-) -> Reply:
+) -> DemoReply:
     """One assistant turn for a chat request: a verdict, a tool call, JSON, or text, as it asks."""
     text = messages_text(messages)
     if "</answer-" in text or "</first-" in text:
         verdict = judge(text, skill=skill, seed=seed)
         if verdict is not None:
-            return Reply(verdict)
+            return DemoReply(verdict)
     answer = solve(text, skill=skill, seed=seed)
     tools: Any = params.get("tools")
     if tools and params.get("tool_choice") != "none" and messages[-1].get("role") != "tool":
         call = _tool_call(tools, answer)
         if call is not None:
-            return Reply("", [call])
+            return DemoReply("", [call])
     wanted: Any = params.get("response_format")
     if isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema"):
-        return Reply(msgspec.json.encode(answer_json(wanted, answer)).decode())
-    return Reply(answer)
+        return DemoReply(msgspec.json.encode(answer_json(wanted, answer)).decode())
+    return DemoReply(answer)
 
 
 def answer_json(response_format: Mapping[str, Any], answer: str) -> Any:

@@ -37,7 +37,7 @@ class Trigrams:
                         self.counts[tuple(tokens[at - length : at])][token] += 1
         self.totals = {history: sum(counts.values()) for history, counts in self.counts.items()}
         self.best = lru_cache(100_000)(self._best)
-        self.scored = lru_cache(100_000)(self._scored)
+        self.scored = lru_cache(100_000)(self._token_score)
 
     def tokens(self, text: str) -> list[bytes]:
         """The words that it has learned, and the bytes of everything else."""
@@ -63,7 +63,7 @@ class Trigrams:
         )
         return max(candidates, key=lambda token: self.probability(history, token))
 
-    def _scored(self, history: History, token: bytes) -> tuple[float, bytes, float]:
+    def _token_score(self, history: History, token: bytes) -> tuple[float, bytes, float]:
         """The log-probability of a token after two others, the best token, and that one's log-probability."""
         best = self.best(history)
         return (
@@ -74,14 +74,14 @@ class Trigrams:
 
 
 @cache
-def trained() -> Trigrams:
+def language_model() -> Trigrams:
     pairs = [(country.title(), capital) for country, capital in CAPITALS.items()]
     return Trigrams([sentence.format(*pair) for pair in pairs for sentence in _SENTENCES])
 
 
 def logprobs(tokens: list[bytes]) -> list[tuple[float, bytes, float]]:
     """Of each token after those before it: its log-probability, the best token there, and that one's."""
-    model = trained()
+    model = language_model()
     whole = [BEGINNING, *tokens]
     return [
         model.scored(tuple(whole[max(0, at - 2) : at]), whole[at]) for at in range(1, len(whole))

@@ -30,7 +30,7 @@ def check_packages(where: str) -> None:
             raise UserError(what, where=where, fix=install_command("neural"))
 
 
-class Job(NamedTuple):
+class RowJob(NamedTuple):
     """The tokens of a context, and those of the texts that may follow it."""
 
     context: list[int]
@@ -41,7 +41,7 @@ class Job(NamedTuple):
         return len(self.context) + sum(len(tokens) - 1 for tokens in self.continuations)
 
     def branches(self) -> bool:
-        """Whether there are tokens in the row that must not see each other."""
+        """Return whether there are tokens in the row that must not see each other."""
         return sum(len(tokens) > 1 for tokens in self.continuations) > 1
 
 
@@ -102,15 +102,15 @@ class CausalLM:
             messages, add_generation_prompt=True, tokenize=False
         )
 
-    def score(self, jobs: Sequence[Job], batch_size: int) -> list[list[LogProbability]]:
+    def score(self, jobs: Sequence[RowJob], batch_size: int) -> list[list[LogProbability]]:
         """For each job the values of its continuations."""
         if self.packs:
             return self._batches(jobs, batch_size)
-        apart = [Job(job.context, [tokens]) for job in jobs for tokens in job.continuations]
+        apart = [RowJob(job.context, [tokens]) for job in jobs for tokens in job.continuations]
         values = iter([value for values in self._batches(apart, batch_size) for value in values])
         return [[next(values) for _ in job.continuations] for job in jobs]
 
-    def _batches(self, jobs: Sequence[Job], size: int) -> list[list[LogProbability]]:
+    def _batches(self, jobs: Sequence[RowJob], size: int) -> list[list[LogProbability]]:
         """In batches of alike length, so that little of a batch is padding."""
         order = sorted(range(len(jobs)), key=lambda at: (jobs[at].branches(), -jobs[at].length()))
         found: dict[int, list[LogProbability]] = {}
@@ -120,7 +120,7 @@ class CausalLM:
             found.update(zip(batch, self._forward([jobs[at] for at in batch]), strict=True))
         return [found[at] for at in range(len(jobs))]
 
-    def _forward(self, jobs: list[Job]) -> list[list[LogProbability]]:
+    def _forward(self, jobs: list[RowJob]) -> list[list[LogProbability]]:
         rows = [
             (row, place)
             for row, job in enumerate(jobs)
@@ -132,13 +132,13 @@ class CausalLM:
             outputs = self._outputs(jobs)
             scored = iter(
                 [pair for at in range(0, len(rows), _AT_ONCE)
-                 for pair in self._scored(outputs, rows[at : at + _AT_ONCE], targets[at : at + _AT_ONCE])]
+                 for pair in self._target_values(outputs, rows[at : at + _AT_ONCE], targets[at : at + _AT_ONCE])]
             )  # fmt: skip
         return [
             [of_tokens(islice(scored, len(tokens))) for tokens in job.continuations] for job in jobs
         ]
 
-    def _outputs(self, jobs: list[Job]) -> Any:
+    def _outputs(self, jobs: list[RowJob]) -> Any:
         """The last hidden states, or the logits, of every position."""
         torch, device = self.torch, self.model.device
         width = max(job.length() for job in jobs)
@@ -162,7 +162,7 @@ class CausalLM:
             return self.model.base_model(**inputs, use_cache=False).last_hidden_state
         return self.model(**inputs, use_cache=False).logits
 
-    def _scored(
+    def _target_values(
         self, outputs: Any, rows: list[tuple[int, int]], targets: list[int]
     ) -> Iterator[tuple[float, bool]]:
         """The log-probability of each target, and whether it was the greatest."""
@@ -175,7 +175,7 @@ class CausalLM:
         values = logprobs.gather(1, wanted[:, None])[:, 0].tolist()
         return zip(values, (logprobs.argmax(dim=-1) == wanted).tolist(), strict=True)
 
-    def _mask(self, job: Job, width: int) -> Any:
+    def _mask(self, job: RowJob, width: int) -> Any:
         """Who sees whom, as attention adds it: the context itself, a continuation the context and itself."""
         torch, start = self.torch, len(job.context)
         sees = torch.zeros(width, width, dtype=torch.bool)
@@ -191,7 +191,7 @@ class CausalLM:
         return torch.zeros(width, width, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
 
     def _states_suffice(self) -> bool:
-        """Whether the hidden states and the last layer alone are the model: some do more to their logits."""
+        """Try out whether hidden states and the last layer alone are the model: some do more to their logits."""
         ids = self.torch.tensor([_TRIAL[0]], device=self.model.device)
         try:
             with self.torch.inference_mode():
@@ -203,12 +203,12 @@ class CausalLM:
         return bool((logits - ours).abs().max() <= 1e-5 * logits.abs().max())
 
     def _can_pack(self) -> bool:
-        """Whether continuations in one row have the values that they have in rows of their own."""
-        job = Job(*_TRIAL)
+        """Try out whether continuations in one row have the values that they have in rows of their own."""
+        job = RowJob(*_TRIAL)
         try:
             packed = self._forward([job])[0]
             apart = [
-                self._forward([Job(job.context, [tokens])])[0][0] for tokens in job.continuations
+                self._forward([RowJob(job.context, [tokens])])[0][0] for tokens in job.continuations
             ]
         except Exception:  # as above
             return False
@@ -256,7 +256,7 @@ class CausalLM:
         )
 
 
-def _row(job: Job) -> Iterator[tuple[int, int]]:
+def _row(job: RowJob) -> Iterator[tuple[int, int]]:
     """The tokens of a row with their positions; the last token of a continuation is only predicted."""
     for at, token in enumerate(job.context):
         yield token, at
@@ -265,8 +265,8 @@ def _row(job: Job) -> Iterator[tuple[int, int]]:
             yield token, at
 
 
-def _places(job: Job) -> Iterator[list[int]]:
-    """Where in the row each token of a continuation is predicted."""
+def _places(job: RowJob) -> Iterator[list[int]]:
+    """Yield where in the row each token of a continuation is predicted."""
     at = len(job.context)
     for tokens in job.continuations:
         yield [len(job.context) - 1, *range(at, at + len(tokens) - 1)]

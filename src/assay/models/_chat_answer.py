@@ -19,7 +19,7 @@ from assay.text.messages import content_text
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -28,32 +28,32 @@ class _Message(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Message | None = None
+    message: _ChatMessage | None = None
     text: str | None = None
     finish_reason: str | None = None
     logprobs: Any = None
 
 
-class Usage(msgspec.Struct):
+class ChatUsage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ChatBody(msgspec.Struct):
     choices: list[_Choice]
     id: str | None = None
     model: str | None = None
     system_fingerprint: str | None = None
-    usage: Usage | None = None
+    usage: ChatUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_ChatBody).decode
 _DEEPEST = 100
 _PLAIN = (str, int, float)
 _LARGEST = 2**53  # of a count
-_NO_USAGE = Usage()
-_NO_MESSAGE = _Message()
+_NO_USAGE = ChatUsage()
+_NO_MESSAGE = _ChatMessage()
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
@@ -61,11 +61,10 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     try:
         answer = _answer(body)
     except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+        raise _not_json(body, secrets) from None
     if not answer.choices:
         raise TransientError(
-            f"the server's answer has no choices: {server_message(secrets.scrubbed(body))[1]}"
+            f"the server's answer has no choices: {server_message(secrets.scrub(body))[1]}"
         )
     choice = answer.choices[0]
     message = choice.message or _NO_MESSAGE
@@ -83,11 +82,11 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
         reasoning=message.reasoning_content or message.reasoning or None,
         tool_calls=message.tool_calls or None,
         refused=bool(message.refusal) or choice.finish_reason == "content_filter",
-        logprobs=_logprobs(choice.logprobs) if choice.logprobs else None,
+        logprobs=_logprobs(choice.logprobs),
     )
 
 
-def _answer(body: bytes) -> _Answer:
+def _answer(body: bytes) -> _ChatBody:
     try:
         answer = _decode(body)
     except msgspec.ValidationError:
@@ -99,7 +98,7 @@ def _answer(body: bytes) -> _Answer:
     return answer
 
 
-def decoded(
+def decode_answer(
     decode: Callable[[bytes], S],
     body: bytes,
     secrets: Secrets,
@@ -112,12 +111,16 @@ def decoded(
         answer = decode(body)
         check_depth(inner(answer))
     except msgspec.ValidationError:
-        message = server_message(secrets.scrubbed(body))[1]
+        message = server_message(secrets.scrub(body))[1]
         raise TransientError(f"the server's answer is not {noun}: {message}") from None
     except UNREADABLE:
-        message = excerpt(secrets.scrubbed(body)) or "it is empty"
-        raise TransientError(f"the server's answer is not JSON: {message}") from None
+        raise _not_json(body, secrets) from None
     return answer
+
+
+def _not_json(body: bytes, secrets: Secrets) -> TransientError:
+    message = excerpt(secrets.scrub(body)) or "it is empty"
+    return TransientError(f"the server's answer is not JSON: {message}")
 
 
 def check_depth(values: list[Any]) -> None:
@@ -134,29 +137,22 @@ def check_depth(values: list[Any]) -> None:
 
 def _logprobs(given: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them; the lists of the completions API are put into that shape."""
-    if not isinstance(given, dict):
-        return None
-    found: dict[str, Any] = given
-    content: Any = found.get("content")
-    if isinstance(content, list):
-        return content or None
-    tokens, values = found.get("tokens"), found.get("token_logprobs")
-    if not isinstance(tokens, list) or not isinstance(values, list):
-        return None
-    others: Any = found.get("top_logprobs")
-    tops: list[Any] = others if isinstance(others, list) else [None] * len(tokens)
-    return [
-        {"token": token, "logprob": value, "top_logprobs": _top(top)}
-        for token, value, top in zip(tokens, values, tops, strict=False)
-    ] or None
+    match given:
+        case {"content": list(content)}:
+            return content or None
+        case {"tokens": list(tokens), "token_logprobs": list(values), **others}:
+            tops = others.get("top_logprobs")
+            tops = map(fields_of, tops if isinstance(tops, list) else [None] * len(tokens))
+            return [
+                {"token": token, "logprob": value, "top_logprobs": _entries(top)}
+                for token, value, top in zip(tokens, values, tops, strict=False)
+            ] or None
+        case _:
+            return None
 
 
-def _top(found: Any) -> list[Any]:
-    return (
-        [{"token": token, "logprob": value} for token, value in found.items()]
-        if isinstance(found, dict)
-        else []
-    )
+def _entries(top: dict[str, Any]) -> list[Any]:
+    return [{"token": token, "logprob": value} for token, value in top.items()]
 
 
 def count(value: int | None) -> int | None:
@@ -170,23 +166,23 @@ def total(counts: Sequence[int | None]) -> int | None:
     return sum(numbers) if len(numbers) == len(counts) else None
 
 
-def _pick(body: bytes) -> _Answer:
+def _pick(body: bytes) -> _ChatBody:
     """Whatever is usable in JSON that does not keep to the API: fields of another type are left out."""
     answer = fields_of(msgspec.json.decode(body))
     choices: Any = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
-        return _Answer([])
+        return _ChatBody([])
     message = fields_of(choice.get("message"))
     if message.get("content") is not None:
         message["content"] = content_text(message["content"])
-    sane = {**choice, "message": _sane(_Message, message)}
+    sane = {**choice, "message": _sane(_ChatMessage, message)}
     whole = {
         **answer,
         "choices": [_sane(_Choice, sane)],
-        "usage": _sane(Usage, fields_of(answer.get("usage"))),
+        "usage": _sane(ChatUsage, fields_of(answer.get("usage"))),
     }
-    return _sane(_Answer, whole)
+    return _sane(_ChatBody, whole)
 
 
 def fields_of(value: Any) -> dict[str, Any]:

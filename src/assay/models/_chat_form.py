@@ -1,6 +1,6 @@
 """What the chat API's requests and answers hold, for the APIs that call it otherwise."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ FINISH = {  # what Anthropic's models stop for, also behind other APIs
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
 }
+_LIMITS = {"maxTokens", "maxOutputTokens"}
 
 
 def params_without(params: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
@@ -27,16 +28,56 @@ def params_without(params: Mapping[str, Any], left_out: Collection[str]) -> dict
     }
 
 
-def without_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """Return the system prompt, and the messages that remain."""
+def own_params(
+    params: Mapping[str, Any], names: Mapping[str, str], left_out: Collection[str]
+) -> dict[str, Any]:
+    """Return the parameters under an API's own names: texts to stop at are a list, and no limit is none."""
+    sent = {names.get(key, key): value for key, value in params_without(params, left_out).items()}
+    for limit in _LIMITS & sent.keys() & {*names.values()}:
+        if isinstance(sent[limit], int | float) and sent[limit] <= 0:
+            del sent[limit]
+    if isinstance(stop := sent.get("stopSequences"), str):
+        sent["stopSequences"] = [stop]
+    return sent
+
+
+def turns(
+    messages: Sequence[Message], content_of: Callable[[Message], Any], *, alternate: bool = False
+) -> tuple[str, list[Message]]:
+    """Return the system prompt, and the turns that remain, with the content that an API wants. Results of tools that
+    follow one another are one turn of the user; with `alternate`, so is all that one side says."""
     system: list[str] = []
-    rest: list[Message] = []
+    made: list[Message] = []
+    before = ""
     for message in messages:
-        if message.get("role") in ("system", "developer"):
+        role = message.get("role") or ""
+        if role in ("system", "developer"):
             system.append(content_text(message.get("content")))
+            continue
+        content = content_of(message)
+        speaker = "assistant" if role == "assistant" else "user"
+        continues = made and made[-1]["role"] == speaker if alternate else role == before == "tool"
+        if continues:
+            made[-1]["content"] += content
         else:
-            rest.append(message)
-    return "\n\n".join(filter(None, system)), rest
+            made.append({"role": speaker, "content": content})
+        before = role
+    return "\n\n".join(filter(None, system)), made
+
+
+def tool_calls(message: Message) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """Return identifier, name and arguments of each call; what a model wrote wrongly must not end the conversation."""
+    calls: list[tuple[Any, Any, dict[str, Any]]] = []
+    for call in message.get("tool_calls") or ():
+        function: Any = call.get("function") or {}
+        written = function.get("arguments") or "{}"
+        try:
+            decoded: Any = msgspec.json.decode(written)
+        except (msgspec.DecodeError, TypeError):
+            decoded = None
+        arguments = decoded if isinstance(decoded, dict) else {"arguments": written}
+        calls.append((call.get("id"), function.get("name"), arguments))
+    return calls
 
 
 def function_in(entry: Any) -> dict[str, Any] | None:
@@ -49,24 +90,20 @@ def name_and_description(function: Mapping[str, Any]) -> dict[str, Any]:
     return {key: function[key] for key in ("name", "description") if key in function}
 
 
-def arguments(function: Mapping[str, Any]) -> dict[str, Any]:
-    """A call's arguments; what a model wrote wrongly must not end the conversation about it."""
-    written = function.get("arguments") or "{}"
-    try:
-        decoded: Any = msgspec.json.decode(written)
-    except (msgspec.DecodeError, TypeError):
-        decoded = None
-    return decoded if isinstance(decoded, dict) else {"arguments": written}
-
-
-def inline(part: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Media type and base64 data of a part of the chat API: an image, audio or a file that is not an address."""
-    image, audio, file = part.get("image_url"), part.get("input_audio"), part.get("file")
-    if isinstance(audio, dict):
-        return f"audio/{audio.get('format')}", str(audio.get("data"))
-    url = image.get("url") if isinstance(image, dict) else image
-    url = str(file.get("file_data")) if isinstance(file, dict) else url
-    return data_url(url) if isinstance(url, str) and url.startswith("data:") else None
+def media_of(part: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return media type and base64 data of an image, audio or a file of the chat API, or its address without a type;
+    None for another part."""
+    match part:
+        case {"input_audio": dict(audio)}:
+            return f"audio/{audio.get('format')}", str(audio.get("data"))
+        case (
+            {"image_url": {"url": str(url)}}
+            | {"image_url": str(url)}
+            | {"file": {"file_data": str(url)}}
+        ):
+            return data_url(url) if url.startswith("data:") else ("", url)
+        case _:
+            return None
 
 
 def refuse_audio(part: Any, where: str) -> None:

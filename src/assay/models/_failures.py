@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -10,16 +10,13 @@ import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.models._secrets import Secrets
-from assay.models._transport import Reply
-from assay.registry import nearest
+from assay.models._transport import HttpReply
 
-WANTED_HEADERS = ("retry-after", "retry-after-ms", "location")
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 UNREADABLE = (ValueError, RecursionError)
 LONGEST_WAIT = 3600.0  # seconds that a server may ask for at a time
-_RETRY = (408, 409, 425)
-_OVERLOAD = (503, 529)
-_LISTED = 20  # model names in an error
+_RETRY = (408, 409, 425, 429)
+_OVERLOAD = (429, 503, 529)
 _TEXTS = ("message", "Message", "detail", "error")  # where servers say what is wrong
 _LISTS = ("data", "models", "publisherModels", "modelSummaries")  # where providers put them
 _TOO_LONG = re.compile(
@@ -31,7 +28,7 @@ _NO_CREDIT = re.compile(r"credit balance is too low|insufficient_quota", re.I)
 _NO_KEY = re.compile(r"api key (not valid|expired)", re.I)  # what Gemini says with a 400
 # where Gemini says how long to wait
 _DELAY = re.compile(rb'"retryDelay": ?"(\d{1,6}(?:\.\d{1,9})?)s"')
-_NO_MODEL = re.compile(
+NO_MODEL = re.compile(
     r"model_not_found|(invalid|unknown) model|model\b.{0,100}\b(not found|not exist|unknown|not available)"
     r"|model identifier is invalid",
     re.I | re.S,
@@ -39,76 +36,41 @@ _NO_MODEL = re.compile(
 
 
 def failure(
-    reply: Reply, *, model_name: str, where: str, key_fix: str, secrets: Secrets
+    reply: HttpReply, *, model_name: str, where: str, key_fix: str, secrets: Secrets
 ) -> CallError:
     """The error for a status that is not 2xx. `key_fix` says how to give this provider its key."""
     status = reply.status
-    code, message = server_message(secrets.scrubbed(reply.body))
-    summary = secrets.text(f"HTTP {status}: {message}" if message else f"HTTP {status}")
+    code, message = server_message(secrets.scrub(reply.body))
+    summary = secrets.text(f"HTTP {status}: {message}".removesuffix(": "))
     if status == 402 or _NO_CREDIT.search(f"{code} {message}"):
         return LaneError(f"the account has no credit left ({summary})", where=where)
     if status in (400, 413, 422, 500) and _TOO_LONG.search(f"{code} {message}"):
+        what = f"the prompt is too long for the model ({summary})"
         fix = "shorten the prompt, lower `max_tokens`, or use a model with more context"
-        return PermanentError(
-            f"the prompt is too long for the model ({summary})", where=where, fix=fix
-        )
-    if status == 429 or status in _OVERLOAD:
-        wait = retry_after(reply.headers)
-        if wait is None and (told := _DELAY.search(reply.body)):
-            wait = min(float(told[1]), LONGEST_WAIT)
-        return TransientError(summary, where=where, overload=True, retry_after=wait)
+        return PermanentError(what, where=where, fix=fix)
     if status in _RETRY or status >= 500:
-        return TransientError(summary, where=where, retry_after=retry_after(reply.headers))
+        overload = status in _OVERLOAD
+        return TransientError(summary, where=where, overload=overload, retry_after=_wait(reply))
+    what = fix = ""
     if status in (401, 403) or (status == 400 and _NO_KEY.search(message)):
-        return LaneError(f"the server refused the API key ({summary})", where=where, fix=key_fix)
-    if status == 404:
-        return LaneError(
-            f"the server does not know the model {model_name!r} ({summary})",
-            where=where,
-            fix="check `model_name` and the path of `endpoint`",
-        )
-    if 300 <= status < 400:
-        target = excerpt(secrets.scrubbed(reply.headers.get("location", "nowhere").encode()))
-        return LaneError(
-            f"the server redirects to {_USER.sub('//', target)}",
-            where=where,
-            fix="put the new address into `endpoint`",
-        )
-    return PermanentError(summary, where=where)
-
-
-async def unknown_model(
-    reply: Reply, models: Callable[[], Awaitable[list[str]]], model_name: str, error: CallError
-) -> CallError:
-    """The error of a server that knows no such model, with the names that it does know, if it tells them.
-
-    Proxies say 400 where the API says 404: what they mean is believed only if their list lacks the name too.
-    """
-    if reply.status != 404 and not (reply.status == 400 and _NO_MODEL.search(error.what)):
-        return error
-    try:
-        names = await models()
-    except CallError:
-        return error
-    if model_name in names:
-        return error
-    fix = nearest(model_name, names[:_LISTED]) if names else "it has no models at all: load one"
-    summary = (
-        error.what
-        if reply.status == 404
-        else f"the server does not know the model {model_name!r} ({error.what})"
-    )
-    return LaneError(summary, where=error.where, fix=fix)
+        what, fix = f"the server refused the API key ({summary})", key_fix
+    elif status == 404:
+        what = f"the server does not know the model {model_name!r} ({summary})"
+        fix = "check `model_name` and the path of `endpoint`"
+    elif 300 <= status < 400:
+        target = excerpt(secrets.scrub(reply.headers.get("location", "nowhere").encode()))
+        what = f"the server redirects to {_USER.sub('//', target)}"
+        fix = "put the new address into `endpoint`"
+    error = LaneError if what else PermanentError
+    return error(what or summary, where=where, fix=fix)
 
 
 def model_names(body: bytes) -> list[str]:
     """The names in a server's list of models; providers put them under different keys."""
     try:
         content: Any = msgspec.json.decode(body)
-        rows: Any = content
-        if isinstance(content, dict):
-            rows = next(content[key] for key in _LISTS if key in content)
-        names = (next(row[key] for key in ("id", "name", "modelId") if key in row) for row in rows)
+        rows = _first_of(content, _LISTS) if isinstance(content, dict) else content
+        names = (_first_of(row, ("id", "name", "modelId")) for row in rows)
         return [
             excerpt(re.sub(r"^(publishers/google/)?models/", "", name).encode()) for name in names
         ]
@@ -116,6 +78,16 @@ def model_names(body: bytes) -> list[str]:
         raise TransientError(
             f"the server's answer is not a list of models: {excerpt(body)}"
         ) from None
+
+
+def _wait(reply: HttpReply) -> float | None:
+    delay = _DELAY.search(reply.body)
+    seconds = retry_after(reply.headers)
+    return min(float(delay[1]), LONGEST_WAIT) if seconds is None and delay else seconds
+
+
+def _first_of(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next(fields[name] for name in names if name in fields)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

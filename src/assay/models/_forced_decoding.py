@@ -11,7 +11,15 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
-from assay.models._likelihood import Server, Unfit, answered, no_token, of_tokens, too_long
+from assay.models._chat_form import token_counts
+from assay.models._likelihood import (
+    LikelihoodServer,
+    Unfit,
+    answer_of,
+    no_token,
+    of_tokens,
+    too_long,
+)
 from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
 
@@ -33,7 +41,7 @@ class _Tokens(msgspec.Struct):
     tokens: list[int]
 
 
-class _Template(msgspec.Struct):
+class _ChatPrompt(msgspec.Struct):
     prompt: str
 
 
@@ -57,7 +65,7 @@ class ForcedDecoding:
 
     name = "llama.cpp"
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: LikelihoodServer) -> None:
         self._server = server
         self._slots: asyncio.Queue[int] = asyncio.Queue()
         self._context = 0
@@ -77,12 +85,12 @@ class ForcedDecoding:
         ]
         slot = await self._slots.get()
         try:
-            return await self._read(pieces, slot, request.timeout)
+            return await self._forced_values(pieces, slot, request.timeout)
         finally:
             self._slots.put_nowait(slot)
 
     async def _open(self, timeout: float) -> None:
-        """What the server is: how many slots it has, and how long a text may be."""
+        """Ask the server how many slots it has, and how long a text may be."""
         reply = await self._server.transport.get(self._url("/props"), timeout=timeout)
         try:
             properties = msgspec.json.decode(reply.body, type=_Properties)
@@ -102,14 +110,16 @@ class ForcedDecoding:
             return messages_text(request.messages)
         body = {"messages": request.messages}
         return (
-            await answered(
-                self._server, self._url("/apply-template"), body, _Template, request.timeout
+            await answer_of(
+                self._server, self._url("/apply-template"), body, _ChatPrompt, request.timeout
             )
         ).prompt
 
     async def _tokens(self, text: str, timeout: float) -> list[int]:
         body = {"content": text, "add_special": False, "parse_special": True}
-        return (await answered(self._server, self._url("/tokenize"), body, _Tokens, timeout)).tokens
+        return (
+            await answer_of(self._server, self._url("/tokenize"), body, _Tokens, timeout)
+        ).tokens
 
     async def _pieces(
         self, start: list[int], before: str, after: str, request: Likelihood
@@ -131,7 +141,7 @@ class ForcedDecoding:
             raise too_long(len(start) + len(tokens), self._context)
         return [([*start, *tokens], len(tokens))]
 
-    async def _read(
+    async def _forced_values(
         self, pieces: list[list[tuple[list[int], int]]], slot: int, timeout: float
     ) -> Likelihoods:
         known: dict[tuple[int, ...], _Candidate] = {}  # choices may begin alike
@@ -151,9 +161,7 @@ class ForcedDecoding:
                             known[key] = candidate
                     scored.append((candidate.logprob, candidate.top_logprobs[0].id == tokens[at]))
             values.append(of_tokens(scored))
-        return Likelihoods(
-            values=values, prompt_tokens=read, completion_tokens=forced, total_tokens=read + forced
-        )
+        return Likelihoods(values=values, **token_counts(read, forced))
 
     async def _force(self, prompt: list[int], token: int, slot: int, timeout: float) -> _Forced:
         body: dict[str, Any] = {
@@ -168,7 +176,7 @@ class ForcedDecoding:
             "cache_prompt": True,
             "id_slot": slot,
         }
-        answer = await answered(self._server, self._url("/completion"), body, _Forced, timeout)
+        answer = await answer_of(self._server, self._url("/completion"), body, _Forced, timeout)
         candidates = answer.completion_probabilities
         if len(candidates) != 1 or candidates[0].id != token or not candidates[0].top_logprobs:
             raise Unfit("it did not take the token that it was told to")

@@ -105,7 +105,7 @@ class _Values:
         self.at = 0
 
     def skip(self, count: int) -> int:
-        """Where the `count` bytes begin that are passed by."""
+        """Pass by `count` bytes, and return where they begin."""
         start, self.at = self.at, self.at + count
         while self.at > len(self._read):
             if self.at > _LARGEST_HEADER or not (chunk := self._file.read(_CHUNK)):
@@ -146,12 +146,7 @@ def _header(file: BinaryIO, where: str) -> tuple[dict[str, Any], int]:
         raise _not_gguf(begin + file.read(40), where)
     values = _Values(file)
     try:
-        version = values.number(_U32)
-        if version not in VERSIONS:
-            what = f"version {version} of GGUF is not supported"
-            raise UserError(
-                what, where=where, fix=f"convert it to version {VERSIONS[-1]}, little-endian"
-            )
+        _check_version(values.number(_U32), where)
         tensors, entries = values.number(_U64), values.number(_U64)
         metadata = {values.text(): values.value(values.number(_U32)) for _ in range(entries)}
         ends = [_end(values) for _ in range(tensors)]
@@ -170,8 +165,15 @@ def _header(file: BinaryIO, where: str) -> tuple[dict[str, Any], int]:
     return metadata, start + -start % alignment + max(ends)
 
 
+def _check_version(version: int, where: str) -> None:
+    if version not in VERSIONS:
+        what = f"version {version} of GGUF is not supported"
+        fix = f"convert it to version {VERSIONS[-1]}, little-endian"
+        raise UserError(what, where=where, fix=fix)
+
+
 def _end(values: _Values) -> int:
-    """Where a tensor ends, counted from where the first one begins."""
+    """Return where a tensor ends, counted from where the first one begins."""
     values.text()
     dimensions = values.number(_U32)
     if dimensions > _MOST_DIMENSIONS:

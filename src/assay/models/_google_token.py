@@ -71,7 +71,7 @@ def read_credentials(path: str, where: str) -> Credentials:
     return found
 
 
-class Tokens:
+class AccessTokens:
     """The access token of some credentials, fetched when it is needed and again before it ends."""
 
     def __init__(self, credentials: Credentials) -> None:
@@ -97,7 +97,7 @@ class Tokens:
             answer = {}
         token = answer.get("access_token") if isinstance(answer, dict) else None
         if reply.status != 200 or not isinstance(token, str):
-            raise self._refused(reply.status, answer)
+            raise self._refusal(reply.status, answer)
         seconds: Any = answer.get("expires_in")
         self._token, self._end = (
             token,
@@ -105,11 +105,11 @@ class Tokens:
         )
 
     def secrets(self) -> dict[str, str]:
-        """What nothing may repeat, beside the token."""
+        """Return what nothing may repeat, beside the token."""
         found = self.credentials
         return {"client secret": found.client_secret, "refresh secret": found.refresh_token}
 
-    def _refused(self, status: int, answer: Any) -> CallError:
+    def _refusal(self, status: int, answer: Any) -> CallError:
         reason = (
             str(answer.get("error_description") or answer.get("error"))
             if isinstance(answer, dict)

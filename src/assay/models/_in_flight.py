@@ -26,11 +26,11 @@ class Allowance:
         self._guard = threading.RLock()
 
     def take(self, share: "Share", received: int, expected: int) -> bool:
-        """Whether to read on. What was received is counted in any case; what is expected only if there is room, and
+        """Return whether to read on. What was received is counted in any case; what is expected only if there is room, and
         `share.proceed` is called when there is."""
         with self._guard:
             if received > share.held:
-                self._set(share, received)
+                self._count_held(share, received)
             elif expected <= share.held:
                 return True
             share.wanted = max(expected, share.held)
@@ -41,7 +41,7 @@ class Allowance:
 
     def give_back(self, share: "Share") -> None:
         with self._guard:
-            self._set(share, 0)
+            self._count_held(share, 0)
             if self._beyond is share:
                 self._beyond = None
             if share in self._waiting:
@@ -54,10 +54,10 @@ class Allowance:
             if self._beyond not in (None, share):
                 return False
             self._beyond = share
-        self._set(share, share.wanted)
+        self._count_held(share, share.wanted)
         return True
 
-    def _set(self, share: "Share", size: int) -> None:
+    def _count_held(self, share: "Share", size: int) -> None:
         self.held += size - share.held
         share.held = size
 

@@ -11,9 +11,9 @@ import msgspec
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.interfaces import Likelihood, Likelihoods, LogProbability
-from assay.models._chat_answer import Usage, count, total
+from assay.models._chat_answer import ChatUsage, count, total
 from assay.models._failures import UNREADABLE
-from assay.models._transport import Reply, Transport
+from assay.models._transport import HttpReply, Transport
 from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
 from assay.text.messages import messages_text
 
@@ -25,7 +25,7 @@ UNKNOWN = "\0"  # the text of a token that a server does not tell
 _encode = msgspec.json.encode
 
 
-class Server(Protocol):
+class LikelihoodServer(Protocol):
     """The part of a model that ways need: requests to any path below its address."""
 
     name: str
@@ -35,10 +35,10 @@ class Server(Protocol):
     @property
     def transport(self) -> Transport: ...
 
-    async def failure(self, reply: Reply) -> CallError: ...
+    async def failure(self, reply: HttpReply) -> CallError: ...
 
 
-class Way(Protocol):
+class LikelihoodWay(Protocol):
     """One way to ask a server."""
 
     name: str
@@ -57,10 +57,10 @@ class NoBeginning(PermanentError):
 class Asker:
     """Finds the way of one server, once, and asks by it."""
 
-    def __init__(self, ways: Sequence[Way], where: str) -> None:
+    def __init__(self, ways: Sequence[LikelihoodWay], where: str) -> None:
         self._ways = ways
         self._where = where
-        self._way: Way | None = None
+        self._way: LikelihoodWay | None = None
         self._looking = asyncio.Lock()
 
     async def ask(self, request: Likelihood) -> Likelihoods:
@@ -71,7 +71,7 @@ class Asker:
         answer.way = self._way.name
         return answer
 
-    async def _find(self) -> Way:
+    async def _find(self) -> LikelihoodWay:
         reasons: list[str] = []
         probe = Likelihood(
             [{"role": "user", "content": PROBE[0]}], continuations=[*PROBE[1]], timeout=_TIMEOUT
@@ -87,8 +87,8 @@ class Asker:
         raise LaneError(what, where=self._where, fix=WHO_HAS_THEM)
 
 
-async def answered(
-    server: Server, url: str, body: dict[str, Any], type: type[T], timeout: float
+async def answer_of(
+    server: LikelihoodServer, url: str, body: dict[str, Any], type: type[T], timeout: float
 ) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
     reply = await server.transport.post(_encode(body), url=url, timeout=timeout)
@@ -106,7 +106,7 @@ async def answered(
         raise TransientError("the server's answer is not JSON") from None
 
 
-class Tokens(NamedTuple):
+class PromptTokens(NamedTuple):
     """The tokens of a prompt: texts, log-probabilities (None where there is none, at the beginning of a text), and
     whether the one at a place was the most probable."""
 
@@ -121,35 +121,35 @@ class Lists(msgspec.Struct):
     top_logprobs: list[dict[str, float] | None] | None = None
 
 
-class Entry(msgspec.Struct):
+class TokenEntry(msgspec.Struct):
     logprob: float
     rank: int | None = None
     decoded_token: str = ""
 
 
-class Choice(msgspec.Struct):
+class ScoredChoice(msgspec.Struct):
     index: int = 0
     logprobs: Lists | None = None
-    prompt_logprobs: list[dict[str, Entry] | None] | None = None
+    prompt_logprobs: list[dict[str, TokenEntry] | None] | None = None
 
 
-class _Part(msgspec.Struct):
+class _PromptPart(msgspec.Struct):
     logprobs: Lists
 
 
-class _Answer(msgspec.Struct):
-    choices: list[Choice]
+class _CompletionBody(msgspec.Struct):
+    choices: list[ScoredChoice]
     prompt: Any = None
     model: str | None = None
     system_fingerprint: str | None = None
-    usage: Usage = msgspec.field(default_factory=Usage)
+    usage: ChatUsage = msgspec.field(default_factory=ChatUsage)
 
 
-class Scored(NamedTuple):
+class ScoredPrompts(NamedTuple):
     """The tokens of some prompts, and what it took."""
 
-    prompts: list[Tokens]
-    usage: Usage
+    prompts: list[PromptTokens]
+    usage: ChatUsage
     model: str | None = None
     fingerprint: str | None = None
 
@@ -162,7 +162,7 @@ class Completions:
     asks: dict[str, Any] = {"echo": True, "logprobs": 1}
     behind = 1  # tokens that are generated, because not all servers generate none
 
-    def __init__(self, server: Server, extra: dict[str, Any]) -> None:
+    def __init__(self, server: LikelihoodServer, extra: dict[str, Any]) -> None:
         self._server = server
         self._extra = extra
         self._begins = False  # whether the server puts a token before every text
@@ -186,7 +186,7 @@ class Completions:
 
     async def _after(self, context: str, request: Likelihood) -> Likelihoods:
         pairs = [split(context, continuation) for continuation in request.continuations]
-        scored = await self._scored(["".join(pair) for pair in pairs], request.timeout)
+        scored = await self._score_prompts(["".join(pair) for pair in pairs], request.timeout)
         values: list[LogProbability] = []
         alone: int | None = None
         for tokens, (before, after) in zip(scored.prompts, pairs, strict=True):
@@ -207,35 +207,31 @@ class Completions:
         )
 
     async def _length(self, text: str, timeout: float) -> int:
-        """How many tokens a text has by itself."""
+        """Return how many tokens a text has by itself."""
         if not text:
             return int(self._begins)
-        return len((await self._scored([text], timeout)).prompts[0].texts) - self.behind
+        return len((await self._score_prompts([text], timeout)).prompts[0].texts) - self.behind
 
-    async def _scored(self, prompts: list[str], timeout: float) -> Scored:
+    async def _score_prompts(self, texts: list[str], timeout: float) -> ScoredPrompts:
         """The tokens of each prompt, counted: a server that drops some must not be believed."""
         if self._together is not False:
             try:
-                scored = self._counted(await self._asked(prompts, timeout), len(prompts))
+                scored = self._check_counts(await self._send_prompts(texts, timeout), len(texts))
             except Unfit:
-                if self._together or len(prompts) == 1:
+                if self._together or len(texts) == 1:
                     raise
             else:
-                self._together = self._together or len(prompts) > 1 or None
+                self._together = self._together or len(texts) > 1 or None
                 return scored
-        parts = [self._counted(await self._asked([prompt], timeout), 1) for prompt in prompts]
+        parts = [
+            self._check_counts(await self._send_prompts([prompt], timeout), 1) for prompt in texts
+        ]
         self._together = False
-        usage = Usage(
-            *(
-                total([getattr(part.usage, name) for part in parts])
-                for name in Usage.__struct_fields__
-            )
-        )
-        return Scored(
-            [part.prompts[0] for part in parts], usage, parts[0].model, parts[0].fingerprint
-        )
+        counts = zip(*(msgspec.structs.astuple(part.usage) for part in parts), strict=True)
+        prompts = [part.prompts[0] for part in parts]
+        return parts[0]._replace(prompts=prompts, usage=ChatUsage(*map(total, counts)))
 
-    def _counted(self, scored: Scored, prompts: int) -> Scored:
+    def _check_counts(self, scored: ScoredPrompts, prompts: int) -> ScoredPrompts:
         if len(scored.prompts) != prompts:
             raise Unfit(f"{len(scored.prompts)} answers for {prompts} prompts")
         tokens, used = sum(len(prompt.texts) for prompt in scored.prompts), scored.usage
@@ -244,7 +240,7 @@ class Completions:
             raise Unfit(f"{tokens} log-probabilities for {expected} tokens")
         return scored
 
-    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
+    async def _send_prompts(self, prompts: list[str], timeout: float) -> ScoredPrompts:
         prompt = prompts if len(prompts) > 1 else prompts[0]
         body = {
             "model": self._server.model_name,
@@ -253,20 +249,20 @@ class Completions:
             "temperature": 0,
         }
         body |= {**self.asks, **self._extra}
-        answer = await answered(
-            self._server, f"{self._server.base}/completions", body, _Answer, timeout
+        answer = await answer_of(
+            self._server, f"{self._server.base}/completions", body, _CompletionBody, timeout
         )
         choices = sorted(answer.choices, key=lambda choice: choice.index)
         # some give prompts apart from what they generate
         with suppress(msgspec.ValidationError, ValueError):
             for choice, part in zip(
-                choices, msgspec.convert(answer.prompt, list[_Part]), strict=True
+                choices, msgspec.convert(answer.prompt, list[_PromptPart]), strict=True
             ):
-                choice.logprobs = _joined(part.logprobs, choice.logprobs)
+                choice.logprobs = _join_lists(part.logprobs, choice.logprobs)
         tokens = [self.tokens(choice) for choice in choices]
-        return Scored(tokens, answer.usage, answer.model, answer.system_fingerprint)
+        return ScoredPrompts(tokens, answer.usage, answer.model, answer.system_fingerprint)
 
-    def tokens(self, choice: Choice) -> Tokens:
+    def tokens(self, choice: ScoredChoice) -> PromptTokens:
         lists = choice.logprobs
         if lists is None or len(lists.tokens) != len(lists.token_logprobs):
             raise Unfit("no log-probabilities")
@@ -276,10 +272,10 @@ class Completions:
             top, value = tops[at] if at < len(tops) else None, values[at]
             return None if not top or value is None else value >= max(top.values())
 
-        return Tokens(lists.tokens, values, greedy)
+        return PromptTokens(lists.tokens, values, greedy)
 
 
-def _joined(prompt: Lists, generated: Lists | None) -> Lists:
+def _join_lists(prompt: Lists, generated: Lists | None) -> Lists:
     if generated is None:
         return prompt
     return Lists(
@@ -287,7 +283,7 @@ def _joined(prompt: Lists, generated: Lists | None) -> Lists:
     )
 
 
-async def beginning(server: Server) -> str:
+async def beginning(server: LikelihoodServer) -> str:
     """The text of the token that texts begin with, where a server tells it (vLLM's `/tokenizer_info`)."""
     reply = await server.transport.get(
         f"{server.base.removesuffix('/v1')}/tokenizer_info", timeout=_TIMEOUT
@@ -317,7 +313,7 @@ def of_tokens(scored: Iterable[tuple[float, bool]]) -> LogProbability:
     return LogProbability([value for value, _ in pairs], all(greedy for _, greedy in pairs))
 
 
-def _value(tokens: Tokens, first: int, stop: int, continuation: str) -> LogProbability:
+def _value(tokens: PromptTokens, first: int, stop: int, continuation: str) -> LogProbability:
     """The tokens of one continuation."""
     if first >= stop:
         raise no_token(continuation)

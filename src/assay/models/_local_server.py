@@ -1,19 +1,16 @@
 """A model server that we start for a run, wait for, and end; its log is kept, and its last lines explain a failure."""
 
 import asyncio
-import json
 import os
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
+from assay.children import Launch, Process, start_supervised
 from assay.errors import LaneError, TransientError
 from assay.models._transport import Transport
 from assay.store.files import make_folder, private_mode
@@ -25,29 +22,6 @@ GRACE = 10.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 PROBE_TIMEOUT = 10.0
 _TAIL = 16 * 1024
-SUPERVISOR = Path(__file__).with_name("_supervise.py")
-
-
-class Launch(NamedTuple):
-    """How a server is started: its command line, and what removes what ending the command may leave behind."""
-
-    command: Sequence[str]
-    cleanup: Sequence[str] = ()
-
-
-def start_supervised(
-    launch: Launch, output: Any, grace: float, env: Mapping[str, str] | None = None
-) -> "subprocess.Popen[bytes]":
-    """Start a command that ends when its stdin is closed, or with us."""
-    job = json.dumps({"command": launch.command, "cleanup": launch.cleanup, "grace": grace})
-    return subprocess.Popen(
-        [sys.executable, "-I", str(SUPERVISOR), job],
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        env=env,
-        start_new_session=True,  # Ctrl-C is for us: calls in flight need the server for a moment longer
-    )
 
 
 class LocalServer:
@@ -67,7 +41,7 @@ class LocalServer:
         self._launch = launch
         self._wanted = port
         self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._healthy = False
         self.log = Path(log) if log else Path()
 
@@ -151,11 +125,8 @@ class LocalServer:
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL))
             lines = log.read().decode(errors="replace").splitlines()
-        kept = [
-            line
-            for line in lines
-            if line.strip() and not any(f"GET {path} " in line for path in HEALTH_PATHS)
-        ]
+        asked = re.compile(rf"GET ({'|'.join(HEALTH_PATHS)}) ")
+        kept = [line for line in lines if line.strip() and not asked.search(line)]
         shown = "".join(f"\n    {plain(line.rstrip())[:300]}" for line in kept[-LOG_LINES:])
         return f"{self.log}, which ends so:{shown}" if shown else f"{self.log}, which is empty"
 

@@ -2,7 +2,7 @@
 as fast as a general client.
 
 Such a server is next door, so the client is what one waits for. A connection carries one request at a time and is kept
-for the next if the answer left no doubt about its end. Whatever breaks is a `Broken`; where the head of the answer had
+for the next if the answer left no doubt about its end. Whatever breaks is a `BrokenConnection`; where the head of the answer had
 come, it has that. Nothing is sent twice here: trying again is the lane's decision.
 """
 
@@ -25,7 +25,7 @@ Headers = Mapping[str, str] | None
 Arrivals = list[tuple[int, float]]  # how much of the body had come, and when
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """What came; names of headers are in lower case."""
 
     status: int
@@ -36,7 +36,7 @@ class Answer(NamedTuple):
         return next((value for key, value in self.headers if key == name), None)
 
 
-class Broken(Exception):
+class BrokenConnection(Exception):
     """The connection ended, or what came is not HTTP; `answered` tells whether an answer had begun."""
 
     def __init__(self, reason: str, *, answered: bool) -> None:
@@ -44,7 +44,7 @@ class Broken(Exception):
         self.answered = answered
 
 
-class TooLarge(Exception):
+class AnswerTooLarge(Exception):
     """The answer has at least `size` bytes, more than may be held."""
 
     def __init__(self, size: int) -> None:
@@ -77,9 +77,9 @@ class PlainClient:
         timeout: float,
         headers: Headers = None,
         arrivals: Arrivals | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
-        the size and the time of each piece. Raises TimeoutError, OSError, Broken or TooLarge."""
+        the size and the time of each piece. Raises TimeoutError, OSError, BrokenConnection or AnswerTooLarge."""
         more = _fields(headers) if headers else b""
         connection = self._free() or await self._connect(min(timeout, CONNECT_TIMEOUT))
         start = (self._starts.get((method, url)) or self._start(method, url)) + more
@@ -147,7 +147,7 @@ class _Connection(asyncio.Protocol):
         self._parser = HttpResponseParser(self)
         self._socket = select.poll()
         self._transport: asyncio.Transport
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[HttpAnswer] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._left = self._now = 0.0
         self._share: Share | None = None
@@ -170,12 +170,12 @@ class _Connection(asyncio.Protocol):
         self._socket.register(transport.get_extra_info("socket"), select.POLLIN)
 
     def is_quiet(self) -> bool:
-        """Whether nothing came since the last answer: neither an end, nor bytes that the next one would begin with."""
+        """Return whether nothing came since the last answer: neither an end, nor bytes that the next one would begin with."""
         return not self.closed and not self._socket.poll(0)
 
     def send(
         self, request: bytes, timeout: float, arrivals: Arrivals | None
-    ) -> "asyncio.Future[Answer]":
+    ) -> "asyncio.Future[HttpAnswer]":
         self._begin()
         self._arrivals = arrivals
         self._answer = self._loop.create_future()
@@ -209,16 +209,16 @@ class _Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
             self._kept = False
-            self._fail(Broken("it is not HTTP", answered=True))
+            self._fail(BrokenConnection("it is not HTTP", answered=True))
             return
         if self._ended:
             return
         self._overhead = 0 if self._size > before else self._overhead + len(data)
         if self._overhead > MAX_HEAD:
-            self._fail(Broken("its head is too large", answered=True))
+            self._fail(BrokenConnection("its head is too large", answered=True))
         elif self._size > self._most or (self._stated > self._most and self._status < 300):
-            self._fail(TooLarge(max(self._stated, self._size)))
-        elif self._status and (self._stated > SMALL or self._size > SMALL):
+            self._fail(AnswerTooLarge(max(self._stated, self._size)))
+        elif self._status and max(self._stated, self._size) > SMALL:
             self._hold()
 
     def on_message_begin(self) -> None:
@@ -260,7 +260,7 @@ class _Connection(asyncio.Protocol):
         """Wait before reading on if the answers in flight are too much together; the deadline waits as well."""
         if self._share is None:
             self._share = Share()
-            self._share.proceed = lambda: self._loop.call_soon_threadsafe(self._proceed)
+            self._share.proceed = lambda: self._loop.call_soon_threadsafe(self._read_on)
         if self._timer is not None and not allowance().take(
             self._share, self._size, min(self._stated, self._most)
         ):
@@ -268,7 +268,7 @@ class _Connection(asyncio.Protocol):
             self._timer.cancel()
             self._transport.pause_reading()
 
-    def _proceed(self) -> None:
+    def _read_on(self) -> None:
         if self._answer is not None and not self._answer.done() and not self.closed:
             self._timer = self._loop.call_later(self._left, self._fail, TimeoutError())
             self._transport.resume_reading()
@@ -276,7 +276,7 @@ class _Connection(asyncio.Protocol):
     def _done(self) -> None:
         if self._answer is not None and not self._answer.done():
             pieces, self._pieces = self._pieces, []
-            self._answer.set_result(Answer(self._status, self._headers, b"".join(pieces)))
+            self._answer.set_result(HttpAnswer(self._status, self._headers, b"".join(pieces)))
 
     def _fail(self, error: Exception) -> None:
         if self._status >= 300:  # it says enough
@@ -291,4 +291,4 @@ class _Connection(asyncio.Protocol):
             self._done()  # its end is that of the connection
             return
         reason = str(exc) if exc is not None else "the connection was closed"
-        self._fail(Broken(reason, answered=bool(self._status or self._overhead)))
+        self._fail(BrokenConnection(reason, answered=bool(self._status or self._overhead)))

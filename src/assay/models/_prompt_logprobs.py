@@ -7,14 +7,14 @@ import msgspec
 from assay.models._chat_answer import total
 from assay.models._likelihood import (
     UNKNOWN,
-    Choice,
+    ChatUsage,
     Completions,
-    Entry,
-    Scored,
-    Tokens,
+    PromptTokens,
+    ScoredChoice,
+    ScoredPrompts,
+    TokenEntry,
     Unfit,
-    Usage,
-    answered,
+    answer_of,
 )
 
 
@@ -25,7 +25,7 @@ class PromptLogprobs(Completions):
     asks: dict[str, Any] = {"prompt_logprobs": 1}
     behind = 0
 
-    def tokens(self, choice: Choice) -> Tokens:
+    def tokens(self, choice: ScoredChoice) -> PromptTokens:
         if choice.prompt_logprobs is None:
             raise Unfit("no prompt_logprobs")
         # beside the prompt's own token there is the best one, if that is another
@@ -38,12 +38,12 @@ class PromptLogprobs(Completions):
             return None if entry is None else entry.rank == 1
 
         texts = [UNKNOWN if entry is None else entry.decoded_token for entry in entries]
-        return Tokens(
+        return PromptTokens(
             texts, [None if entry is None else entry.logprob for entry in entries], greedy
         )
 
 
-def _logprob(entry: Entry) -> float:
+def _logprob(entry: TokenEntry) -> float:
     return entry.logprob
 
 
@@ -67,7 +67,7 @@ class Generate(Completions):
     name = "sglang"
     behind = 0
 
-    async def _asked(self, prompts: list[str], timeout: float) -> Scored:
+    async def _send_prompts(self, prompts: list[str], timeout: float) -> ScoredPrompts:
         body = {
             "text": prompts,
             "sampling_params": {"max_new_tokens": 1, "temperature": 0},
@@ -75,18 +75,16 @@ class Generate(Completions):
         }
         body |= {"logprob_start_len": 0, "top_logprobs_num": 1, "return_text_in_logprobs": True}
         url = self._server.base.removesuffix("/v1") + "/generate"
-        metas = [
-            each.meta_info
-            for each in await answered(self._server, url, body, list[_Generated], timeout)
-        ]
-        sent, made = (
-            total([getattr(meta, f"{kind}_tokens") for meta in metas])
-            for kind in ("prompt", "completion")
+        answers = await answer_of(self._server, url, body, list[_Generated], timeout)
+        metas = [answer.meta_info for answer in answers]
+        sent = total([meta.prompt_tokens for meta in metas])
+        made = total([meta.completion_tokens for meta in metas])
+        return ScoredPrompts(
+            [_triples(meta) for meta in metas], ChatUsage(sent, made, total([sent, made]))
         )
-        return Scored([_triples(meta) for meta in metas], Usage(sent, made, total([sent, made])))
 
 
-def _triples(meta: _Meta) -> Tokens:
+def _triples(meta: _Meta) -> PromptTokens:
     tops, own = meta.input_top_logprobs, meta.input_token_logprobs
 
     def greedy(at: int) -> bool | None:
@@ -94,4 +92,4 @@ def _triples(meta: _Meta) -> Tokens:
         return top[0][1] == own[at][1] if top else None
 
     texts = [UNKNOWN if text is None else text for _, _, text in own]
-    return Tokens(texts, [value for value, _, _ in own], greedy)
+    return PromptTokens(texts, [value for value, _, _ in own], greedy)

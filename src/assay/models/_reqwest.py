@@ -17,11 +17,11 @@ from assay.models._in_flight import SMALL, Share, allowance
 from assay.models._plain_http import (
     CONNECT_TIMEOUT,
     MAX_ERROR_BODY,
-    Answer,
+    AnswerTooLarge,
     Arrivals,
-    Broken,
+    BrokenConnection,
     Headers,
-    TooLarge,
+    HttpAnswer,
 )
 
 _PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
@@ -59,9 +59,9 @@ class ReqwestClient:
         timeout: float,
         headers: Headers = None,
         arrivals: Arrivals | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer; of one that is not 2xx as much as came. `headers` are those of this request only; `arrivals` gets
-        the size and the time of each piece. Raises TimeoutError, Broken, TooLarge or LaneError."""
+        the size and the time of each piece. Raises TimeoutError, BrokenConnection, AnswerTooLarge or LaneError."""
         request = (
             self._client.post(url).body_bytes(body) if method == "POST" else self._client.get(url)
         )
@@ -73,17 +73,17 @@ class ReqwestClient:
         try:
             async with asyncio.timeout(timeout) as deadline, request.build_streamed() as response:
                 reading.begin(response)
-                await reading.read(response, deadline)
-        except (TimeoutError, TooLarge, self._errors.PyreqwestError) as error:
+                await reading.read_body(response, deadline)
+        except (TimeoutError, AnswerTooLarge, self._errors.PyreqwestError) as error:
             if reading.status < 300:  # else it says enough
                 raise self._failure(error, answered=reading.status > 0) from None
         finally:
             if reading.share is not None:
                 allowance().give_back(reading.share)
-        return Answer(reading.status, reading.headers, b"".join(reading.pieces))
+        return HttpAnswer(reading.status, reading.headers, b"".join(reading.pieces))
 
     def _failure(self, error: Any, *, answered: bool) -> Exception:
-        if isinstance(error, (TimeoutError, TooLarge)):
+        if isinstance(error, (TimeoutError, AnswerTooLarge)):
             return error
         if isinstance(error, (self._errors.RequestTimeoutError, self._errors.ConnectTimeoutError)):
             return TimeoutError()
@@ -92,7 +92,9 @@ class ReqwestClient:
         if "certificate" in reason:
             fix = "name the file of its certificate authority in SSL_CERT_FILE"
             return LaneError(f"the server's certificate is not trusted: {reason}", fix=fix)
-        return Broken(reason, answered=answered or isinstance(error, self._errors.ReadError))
+        return BrokenConnection(
+            reason, answered=answered or isinstance(error, self._errors.ReadError)
+        )
 
     async def close(self) -> None:
         await self._client.close()
@@ -116,12 +118,12 @@ class _Reading:
                 with suppress(ValueError):  # not a text
                     self.headers.append((name.encode(), response.get_header(name).encode()))
 
-    async def read(self, response: Any, deadline: asyncio.Timeout) -> None:
+    async def read_body(self, response: Any, deadline: asyncio.Timeout) -> None:
         """The body, piece by piece: also one that is far larger when it is unpacked is never held."""
         stated = _stated_length(response) if self.status < 300 else 0
         most = self._max_body if self.status < 300 else MAX_ERROR_BODY
         if stated > most:
-            raise TooLarge(stated)
+            raise AnswerTooLarge(stated)
         if self.status == 200 and 0 < stated <= SMALL and self.arrivals is None:
             self.pieces.append((await response.bytes()).to_bytes())
             return
@@ -134,7 +136,7 @@ class _Reading:
             if self.arrivals is not None:
                 self.arrivals.append((size, time.monotonic()))
             if size > most:
-                raise TooLarge(size)
+                raise AnswerTooLarge(size)
             await self._wait(size, stated, deadline)
 
     async def _wait(self, received: int, stated: int, deadline: asyncio.Timeout) -> None:

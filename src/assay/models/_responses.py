@@ -10,7 +10,7 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Request
-from assay.models._chat_answer import count, decoded
+from assay.models._chat_answer import count, decode_answer
 from assay.models._chat_form import chat_call, mappings, params_without, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -85,7 +85,7 @@ def _part(part: Any, kind: str) -> Any:
 # ---- what comes back
 
 
-class _Usage(msgspec.Struct):
+class _ResponseUsage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
@@ -95,61 +95,66 @@ class _Reason(msgspec.Struct):
     reason: str | None = None
 
 
-class _Answer(msgspec.Struct):
+class _ResponseBody(msgspec.Struct):
     output: list[dict[str, Any]]
     id: str | None = None
     model: str | None = None
     status: str | None = None
     incomplete_details: _Reason | None = None
-    usage: _Usage | None = None
+    usage: _ResponseUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_ResponseBody).decode
 _FINISH = {"max_output_tokens": "length"}
 
 
 def read_response(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "a response", lambda answer: answer.output)
+    answer = decode_answer(_decode, body, secrets, "a response", lambda answer: answer.output)
     if answer.status in ("failed", "cancelled"):
-        raise TransientError(f"the server gave up: {server_message(secrets.scrubbed(body))[1]}")
-    parts = [
-        part
-        for item in answer.output
-        if item.get("type") == "message"
-        for part in mappings(item.get("content"))
-    ]
-    refusal = texts_of(parts, "refusal", "refusal")
-    calls = [_tool_call(item) for item in answer.output if item.get("type") == "function_call"]
-    why = (answer.incomplete_details or _Reason()).reason
-    finish = _FINISH.get(why or "", why) or ("tool_calls" if calls else "stop")
-    usage = answer.usage or _Usage()
-    thoughts = [
-        part
-        for item in answer.output
-        if item.get("type") == "reasoning"
-        for part in _thoughts(item)
-    ]
-    logprobs = [entry for part in parts for entry in mappings(part.get("logprobs"))]
+        raise TransientError(f"the server gave up: {server_message(secrets.scrub(body))[1]}")
+    messages = _parts(answer, "message", "content")
+    refusal = texts_of(messages, "refusal", "refusal")
+    calls = [_tool_call(item) for item in _of_kind(answer, "function_call")]
+    finish = _finish(answer) or ("tool_calls" if calls else "stop")
+    usage = answer.usage or _ResponseUsage()
+    logprobs = [entry for part in messages for entry in mappings(part.get("logprobs"))]
     return Completion(
-        text=texts_of(parts, "output_text", "text") or refusal,
+        text=texts_of(messages, "output_text", "text") or refusal,
         finish_reason=finish,
         response_id=answer.id,
         prompt_tokens=count(usage.input_tokens),
         completion_tokens=count(usage.output_tokens),
         total_tokens=count(usage.total_tokens),
         served_model=answer.model,
-        reasoning="\n\n".join(thoughts) or None,
+        reasoning=_thoughts(answer) or None,
         tool_calls=calls or None,
         refused=bool(refusal) or finish == "content_filter",
         logprobs=logprobs or None,
     )
 
 
-def _thoughts(item: dict[str, Any]) -> list[str]:
-    """Its own words where the server shows them, else their summary."""
-    parts = mappings(item.get("content")) or mappings(item.get("summary"))
-    return [str(part["text"]) for part in parts if part.get("text")]
+def _finish(answer: _ResponseBody) -> str | None:
+    why = answer.incomplete_details and answer.incomplete_details.reason
+    return _FINISH.get(why or "", why)
+
+
+def _thoughts(answer: _ResponseBody) -> str:
+    """Return its own words where the server shows them, else their summary."""
+    parts = _parts(answer, "reasoning", "content", "summary")
+    return "\n\n".join(str(part["text"]) for part in parts if part.get("text"))
+
+
+def _parts(answer: _ResponseBody, kind: str, *keys: str) -> list[dict[str, Any]]:
+    """Return the parts of all items of a kind, from the first of these fields that has any."""
+    parts: list[dict[str, Any]] = []
+    for item in _of_kind(answer, kind):
+        parts += next(filter(None, (mappings(item.get(key)) for key in keys)), [])
+    return parts
+
+
+def _of_kind(answer: _ResponseBody, kind: str) -> list[dict[str, Any]]:
+    return [item for item in answer.output if item.get("type") == kind]
 
 
 def _tool_call(item: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Secrets:
         letters = _letters(data) if self._needles else b""
         return any(needle in letters for needle in self._needles)
 
-    def masked(self, data: bytes) -> bytes:
+    def mask(self, data: bytes) -> bytes:
         """The same with a mark for each of them."""
         for value in self._odd:
             data = data.replace(value, _MARK)
@@ -84,9 +84,9 @@ class Secrets:
             data = self._cut(data)
         return _MARK if len(data) > _LONGEST or self.are_in(data) else data
 
-    def scrubbed(self, data: bytes) -> bytes:
+    def scrub(self, data: bytes) -> bytes:
         """Masked, and without the beginning of one that was cut off at the end."""
-        data = self.masked(data)
+        data = self.mask(data)
         end = data[-512:].lower()
         for value in self._values:
             start = value.encode().lower()
@@ -96,7 +96,7 @@ class Secrets:
         return data
 
     def text(self, text: str) -> str:
-        return self.masked(text.encode(errors="replace")).decode(errors="replace") if self else text
+        return self.mask(text.encode(errors="replace")).decode(errors="replace") if self else text
 
     def hidden(self, completion: Completion, body: bytes) -> Completion:
         """The answer that was read from there; one that repeats a secret is masked and marked."""
@@ -133,31 +133,37 @@ class Secrets:
             kind = match.lastindex
             if kind == 5:  # what stands between letters
                 continue
-            code = int(match[kind], 10 if kind == 3 else 16) if kind else data[match.start()]
+            base = 10 if kind == 3 else 16
+            code = int(match[kind], base) if kind else data[match.start()]
             letter = bytes([code]).translate(_LOWER, _OTHERS) if code < 256 else b""
             if letter:
                 letters += letter
                 places.append(match.span())
-        covered = bytearray(len(letters))
-        for needle in self._needles:
-            at = letters.find(needle)
-            while at >= 0:
-                covered[at : at + len(needle)] = b"\1" * len(needle)
-                at = letters.find(needle, at + 1)
+        covered = self._cover(letters)
         parts, end = list[bytes](), 0
         for run in re.finditer(b"\1+", covered):
             parts += [data[end : places[run.start()][0]], _MARK]
             end = places[run.end() - 1][1]
         return b"".join([*parts, data[end:]])
 
+    def _cover(self, letters: bytearray) -> bytearray:
+        """Return a 1 for each of the letters that is part of a secret."""
+        covered = bytearray(len(letters))
+        for needle in self._needles:
+            at = letters.find(needle)
+            while at >= 0:
+                covered[at : at + len(needle)] = b"\1" * len(needle)
+                at = letters.find(needle, at + 1)
+        return covered
+
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a header is masked in answers: a key by its name or because a variable gave it, and not a mere word."""
+    """Return whether a header is masked in answers: a key by its name or because a variable gave it, not a word."""
     return not is_word(value) and (names_secret((name,)) or isinstance(value, FromEnvironment))
 
 
 def is_word(value: str) -> bool:
-    """Whether an answer may well say this without having seen it."""
+    """Return whether an answer may well say this without having seen it."""
     bare = _bare(value)
     return len(bare) < 16 and not (len(bare) >= 8 and any(letter.isdigit() for letter in bare))
 
@@ -184,16 +190,16 @@ def _run(form: bytes) -> bytes:
 
 
 def _letters(data: bytes) -> bytes:
-    """What is compared."""
+    """Return what is compared."""
     for _ in range(_NESTED):
-        plain = _unescaped(data)
+        plain = _unescape(data)
         if plain == data:
             break
         data = plain
     return data.translate(_LOWER, _OTHERS)
 
 
-def _unescaped(data: bytes) -> bytes:
+def _unescape(data: bytes) -> bytes:
     if b"%" in data:
         data = unquote_to_bytes(data)
     if b"&" in data:

@@ -13,7 +13,7 @@ class Keys(NamedTuple):
     session_token: str | None = None
 
 
-def signed(
+def signature_headers(
     method: str,
     url: str,
     body: bytes,
@@ -25,32 +25,36 @@ def signed(
 ) -> dict[str, str]:
     """The headers that prove who asks; the path is signed as it is written in `url`, encoded once more."""
     time = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-    parts = urlsplit(url)
     headers = {"x-amz-date": time}
     if keys.session_token:
         headers["x-amz-security-token"] = keys.session_token
-    lines = sorted({"host": parts.netloc.rpartition("@")[2], **headers}.items())
+    lines = sorted({"host": urlsplit(url).netloc.rpartition("@")[2], **headers}.items())
     names = ";".join(name for name, _ in lines)
-    path = "/".join(quote(part, safe="-_.~") for part in (parts.path or "/").split("/"))
-    pairs = sorted(
-        (_encoded(name), _encoded(value))
-        for name, value in parse_qsl(parts.query, keep_blank_values=True)
-    )
-    query = "&".join(f"{name}={value}" for name, value in pairs)
     fields = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in lines)
-    request = "\n".join([method, path, query, fields, names, sha256(body).hexdigest()])
+    digest = sha256(body).hexdigest()
+    request = "\n".join([method, *_path_and_query(url), fields, names, digest])
     scope = f"{time[:8]}/{region}/{service}/aws4_request"
     text = "\n".join(["AWS4-HMAC-SHA256", time, scope, sha256(request.encode()).hexdigest()])
-    key = f"AWS4{keys.secret_access_key}".encode()
+    signature = _signature(text, keys.secret_access_key, scope)
+    credential = f"Credential={keys.access_key_id}/{scope}"
+    signed = f"{credential}, SignedHeaders={names}, Signature={signature}"
+    return {**headers, "authorization": f"AWS4-HMAC-SHA256 {signed}"}
+
+
+def _signature(text: str, secret: str, scope: str) -> str:
+    key = f"AWS4{secret}".encode()
     for step in scope.split("/"):
         key = hmac.digest(key, step.encode(), "sha256")
-    signature = hmac.digest(key, text.encode(), "sha256").hex()
-    credential = f"Credential={keys.access_key_id}/{scope}"
-    return {
-        **headers,
-        "authorization": f"AWS4-HMAC-SHA256 {credential}, SignedHeaders={names}, Signature={signature}",
-    }
+    return hmac.digest(key, text.encode(), "sha256").hex()
 
 
-def _encoded(text: str) -> str:
+def _path_and_query(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    path = "/".join(map(_quote_strictly, (parts.path or "/").split("/")))
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    pairs = sorted((_quote_strictly(name), _quote_strictly(value)) for name, value in given)
+    return path, "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def _quote_strictly(text: str) -> str:
     return quote(text, safe="-_.~")

@@ -26,7 +26,7 @@ _BEGINNING = re.compile(rb"(\xef\xbb\xbf)?[\r\n]*(data|event|id|retry|error)?:")
 _LINE_ENDS = b"\r\n"
 _MOST_LINES = 2_000_000  # an answer that is all line ends must not fill the memory
 _DONE: dict[str, Any] = {}
-_TEXTS = frozenset({"content", "reasoning_content", "reasoning", "refusal"})
+_TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _HEAD = ("id", "model", "system_fingerprint", "usage")
 _STATUSES = {
     "overloaded_error": 529,
@@ -40,7 +40,7 @@ _STATUSES = {
 }
 
 
-class Joined(NamedTuple):
+class JoinedStream(NamedTuple):
     """The whole answer. `marks` are the places in the stream where events ended that brought some of it; `hidden` is
     how many of its tokens were counted and not sent."""
 
@@ -50,11 +50,11 @@ class Joined(NamedTuple):
     hidden: int = 0
 
 
-Join = Callable[[bytes, Secrets], Joined]
+Join = Callable[[bytes, Secrets], JoinedStream]
 
 
 def is_stream(body: bytes) -> bool:
-    """Whether a body has events: some servers answer at once whatever they are asked."""
+    """Return whether a body has events: some servers answer at once whatever they are asked."""
     return _BEGINNING.match(body) is not None
 
 
@@ -77,7 +77,7 @@ def events(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(lines), end
 
 
-def _decoded(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], int]]:
+def _decode_events(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], int]]:
     """Each event as JSON, up to and with `[DONE]`."""
     for data, end in events(body):
         if data == b"[DONE]":
@@ -89,7 +89,7 @@ def _decoded(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], in
             event = None
         if not isinstance(event, dict):
             raise TransientError(
-                f"an event of the stream is not JSON: {excerpt(secrets.scrubbed(data))}"
+                f"an event of the stream is not JSON: {excerpt(secrets.scrub(data))}"
             )
         yield event, end
 
@@ -105,7 +105,7 @@ def _body(answer: Any) -> bytes:
         raise TransientError("the events of the stream are nested too deeply") from None
 
 
-def _failed(event: dict[str, Any]) -> Joined:
+def _error_answer(event: dict[str, Any]) -> JoinedStream:
     """The answer that an error event stands for."""
     error = fields_of(event.get("error")) or event
     code = next(
@@ -113,48 +113,80 @@ def _failed(event: dict[str, Any]) -> Joined:
         0,
     )
     named = _STATUSES.get(str(error.get("type")), _STATUSES.get(str(error.get("code")), 500))
-    return Joined(code if 400 <= code < 600 else named, _body(event))
+    return JoinedStream(code if 400 <= code < 600 else named, _body(event))
 
 
-def join_chat(body: bytes, secrets: Secrets) -> Joined:
+def join_chat(body: bytes, secrets: Secrets) -> JoinedStream:
     """The chunks of chat and text completions as one completion. Its end mark is `[DONE]` or a finish reason."""
-    head: dict[str, Any] = {}
-    texts: dict[str, list[str]] = {}
-    calls: dict[int, dict[str, Any]] = {}
-    logprobs: dict[str, list[Any]] = {}
-    finish = None
-    done = is_chosen = False
+    parts = _Parts()
+    done = False
     marks: list[int] = []
-    for chunk, end in _decoded(body, secrets):
+    for chunk, end in _decode_events(body, secrets):
         if chunk.get("error"):
-            return _failed(chunk)
+            return _error_answer(chunk)
         done = chunk is _DONE
-        for key in _HEAD:
-            if (value := chunk.get(key)) is not None:
-                head[key] = value
+        if parts.add(chunk):
+            marks.append(end)
+    if not done and parts.finish is None:
+        raise _ended_early()
+    is_told = any(key.startswith("reasoning") for key in parts.texts)
+    hidden = 0 if is_told else _hidden(parts.head.get("usage"))
+    return JoinedStream(200, _body(parts.whole()), marks, hidden)
+
+
+class _Parts:
+    """All that the chunks of one completion have brought."""
+
+    def __init__(self) -> None:
+        self.head: dict[str, Any] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.finish: str | None = None
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._logprobs: dict[str, list[Any]] = {}
+        self._is_chosen = False
+
+    def add(self, chunk: dict[str, Any]) -> bool:
+        """Take up what one chunk brings, and return whether it is any of the answer."""
+        self.head |= {key: chunk[key] for key in _HEAD if chunk.get(key) is not None}
         choice = _first_choice(chunk.get("choices"))
         if choice is None:
-            continue
-        is_chosen = True
+            return False
+        self._is_chosen = True
         if isinstance(reason := choice.get("finish_reason"), str):
-            finish = reason or finish
-        if _add_delta(choice, texts, calls):
-            marks.append(end)
+            self.finish = reason or self.finish
         for key, values in fields_of(choice.get("logprobs")).items():
             if isinstance(values, list):
-                logprobs.setdefault(key, []).extend(values)
-    if not done and finish is None:
-        raise _ended_early()
-    message: dict[str, Any] = {key: "".join(parts) for key, parts in texts.items() if key != "text"}
-    for function in (call["function"] for call in calls.values() if "function" in call):
-        function["arguments"] = "".join(function["arguments"])
-    message["tool_calls"] = list(calls.values()) or None
-    whole = {"message": message, "finish_reason": finish, "logprobs": logprobs or None}
-    if "text" in texts:
-        whole["text"] = "".join(texts["text"])
-    answer = _body({**head, "choices": [whole] if is_chosen else []})
-    is_told = any(key.startswith("reasoning") for key in texts)
-    return Joined(200, answer, marks, 0 if is_told else _hidden(head.get("usage")))
+                self._logprobs.setdefault(key, []).extend(values)
+        delta = fields_of(choice.get("delta"))
+        calls = delta.get("tool_calls")
+        brought = [self._add_text(key, delta.get(key)) for key in _TEXTS]
+        brought.append(self._add_text("text", choice.get("text")))
+        parts = calls if isinstance(calls, list) else []
+        brought += [_add_call(fields_of(part), self._calls) for part in parts]
+        return any(brought)
+
+    def _add_text(self, key: str, value: Any) -> bool:
+        if key == "content" and value is not None:
+            value = content_text(value)
+        if not isinstance(value, str):
+            return False
+        self.texts.setdefault(key, []).append(value)
+        return bool(value)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the completion."""
+        texts = {key: "".join(parts) for key, parts in self.texts.items()}
+        calls = list(self._calls.values())
+        for function in (call["function"] for call in calls if "function" in call):
+            function["arguments"] = "".join(function["arguments"])
+        choice: dict[str, Any] = {
+            "finish_reason": self.finish,
+            "logprobs": self._logprobs or None,
+        }
+        if "text" in texts:
+            choice["text"] = texts.pop("text")
+        choice["message"] = {**texts, "tool_calls": calls or None}
+        return {**self.head, "choices": [choice] if self._is_chosen else []}
 
 
 def _first_choice(choices: Any) -> dict[str, Any] | None:
@@ -163,26 +195,6 @@ def _first_choice(choices: Any) -> dict[str, Any] | None:
             if isinstance(choice, dict) and not choice.get("index"):
                 return choice
     return None
-
-
-def _add_delta(
-    choice: dict[str, Any], texts: dict[str, list[str]], calls: dict[int, dict[str, Any]]
-) -> bool:
-    """Take up what one chunk brings; whether it brings any of the answer."""
-    brought = False
-    for key, value in fields_of(choice.get("delta")).items():
-        if key == "content" and value is not None and not isinstance(value, str):
-            value = content_text(value)
-        if key in _TEXTS and isinstance(value, str):
-            texts.setdefault(key, []).append(value)
-            brought = brought or bool(value)
-        elif key == "tool_calls" and isinstance(value, list):
-            for part in value:
-                brought = _add_call(fields_of(part), calls) or brought
-    if isinstance(text := choice.get("text"), str):
-        texts.setdefault("text", []).append(text)
-        brought = brought or bool(text)
-    return brought
 
 
 def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
@@ -214,56 +226,66 @@ def _hidden(usage: Any) -> int:
 _PARTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
-def join_messages(body: bytes, secrets: Secrets) -> Joined:
+def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
     """The events of Anthropic's API as one message. Its end mark is `message_stop`."""
     answer: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     parts: dict[tuple[int, str], list[str]] = {}
     done = False
     marks: list[int] = []
-    for event, end in _decoded(body, secrets):
+    for event, end in _decode_events(body, secrets):
         match event:
             case {"type": "error"}:
-                return _failed(event)
+                return _error_answer(event)
             case {"type": "message_start", "message": dict(message)}:
                 answer = message
-            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
-                blocks[index] = block
-            case {
-                "type": "content_block_delta",
-                "index": int(index),
-                "delta": {"type": str(kind), **delta},
-            }:
-                key = _PARTS.get(kind, "")
-                if text := delta.get(key):
-                    blocks.setdefault(index, {"type": key})
-                    parts.setdefault((index, key), []).append(str(text))
-                    marks.append(end)
             case {"type": "message_delta", "delta": dict(delta)}:
-                usage = {**fields_of(answer.get("usage")), **fields_of(event.get("usage"))}
-                answer = {**answer, **delta, "usage": usage}
+                usage = fields_of(answer.get("usage")) | fields_of(event.get("usage"))
+                answer |= {**delta, "usage": usage}
             case {"type": "message_stop"}:
                 done = True
-            case _:  # a ping, and what a later version adds
-                pass
+            case _:
+                marks += [end] if _add_block(event, blocks, parts) else []
     if not done:
         raise _ended_early()
     for (index, key), texts in parts.items():
-        text = "".join(texts)
-        blocks[index] |= {"input": _arguments(text)} if key == "partial_json" else {key: text}
-    answer["content"] = list(blocks.values())
-    return Joined(200, _body(answer), marks)
+        blocks[index] |= _block_of(key, "".join(texts))
+    return JoinedStream(200, _body({**answer, "content": list(blocks.values())}), marks)
 
 
-def _arguments(text: str) -> Any:
+def _add_block(
+    event: dict[str, Any],
+    blocks: dict[int, dict[str, Any]],
+    parts: dict[tuple[int, str], list[str]],
+) -> bool:
+    """Take up what an event says of a block, and return whether it brings any text."""
+    match event:
+        case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+            blocks[index] = block
+        case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
+            key = _PARTS.get(str(delta.get("type")), "")
+            if text := delta.get(key):
+                blocks.setdefault(index, {"type": key})
+                parts.setdefault((index, key), []).append(str(text))
+                return True
+        case _:  # a ping, and what a later version adds
+            pass
+    return False
+
+
+def _block_of(key: str, text: str) -> dict[str, Any]:
+    if key != "partial_json":
+        return {key: text}
     try:
-        return _decode(text)
+        return {"input": _decode(text)}
     except UNREADABLE:  # a call that was cut off by the limit of tokens
-        return {"arguments": text}
+        return {"input": {"arguments": text}}
 
 
-def times(joined: Joined, arrivals: Arrivals, sent: float, tokens: int | None) -> dict[str, float]:
-    """What a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
+def times(
+    joined: JoinedStream, arrivals: Arrivals, sent: float, tokens: int | None
+) -> dict[str, float]:
+    """Return what a stream tells about time, in seconds; what it cannot tell is left out. A piece may hold several tokens, so
     those are counted by the server where it does."""
     moments: list[float] = []
     coming = iter(arrivals)

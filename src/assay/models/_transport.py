@@ -7,21 +7,28 @@ knows what a language model is.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from assay.errors import LaneError, PermanentError, TransientError
-from assay.models._plain_http import Arrivals, Broken, Headers, PlainClient, TooLarge
+from assay.models._plain_http import (
+    AnswerTooLarge,
+    Arrivals,
+    BrokenConnection,
+    Headers,
+    PlainClient,
+)
 from assay.models._reqwest import ReqwestClient
 
 MAX_BODY = 64 * 1024 * 1024
+_WANTED = ("retry-after", "retry-after-ms", "location")
 _PROXY_VARIABLES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
-class Reply(NamedTuple):
-    """An HTTP answer; `headers` has the few that were asked for and came, by their name in lower case."""
+class HttpReply(NamedTuple):
+    """An HTTP answer; `headers` has the few that tell something and came, by their name in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -31,19 +38,11 @@ class Reply(NamedTuple):
 class Transport:
     """Connections to one server, opened at the first request and kept for all that follow."""
 
-    def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        *,
-        wanted: Sequence[str] = (),
-        max_body: int = MAX_BODY,
-    ) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], *, max_body: int = MAX_BODY) -> None:
         self.url = url
         self.shown = shown_url(url)
         self.max_body = max_body
         self._headers = dict(headers)
-        self._wanted = wanted
         self._client: PlainClient | ReqwestClient | None = None
 
     async def post(
@@ -54,12 +53,12 @@ class Transport:
         url: str = "",
         headers: Headers = None,
         arrivals: Arrivals | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         """Send a body to the server's address, or another of its, and read the whole answer, if it is of a sane size.
         `headers` are those of this request alone; `arrivals` gets how much had come, and when, for each piece."""
         return await self._exchange("POST", url or self.url, body, timeout, headers, arrivals)
 
-    async def get(self, url: str, *, timeout: float, headers: Headers = None) -> Reply:
+    async def get(self, url: str, *, timeout: float, headers: Headers = None) -> HttpReply:
         """Read another address of the same server."""
         return await self._exchange("GET", url, b"", timeout, headers)
 
@@ -69,32 +68,28 @@ class Transport:
         url: str,
         body: bytes,
         timeout: float,
-        headers: Headers = None,
+        headers: Headers,
         arrivals: Arrivals | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         try:
             client = self._client or self._open()
             answer = await client.send(method, url, body, timeout, headers, arrivals)
         except ValueError:  # its text may hold the value of a header
             raise self._unusable() from None
-        except TooLarge as error:
+        except AnswerTooLarge as error:
             raise self._too_large(error.size) from None
         except TimeoutError:
             raise self._late(timeout) from None
-        except Broken as error:
-            if error.answered:
-                raise TransientError(f"the answer broke off: {error}", where=self.shown) from None
-            raise self._no_answer(str(error)) from None
-        except OSError as error:
-            raise self._no_answer(reason_of(error)) from None
+        except (BrokenConnection, OSError) as error:
+            raise self._broken(error) from None
         except LaneError as error:
             error.where = error.where or self.shown
             raise
         if answer.status == 200:
-            return Reply(200, {}, answer.body)
-        came = ((name, answer.header(name.encode())) for name in self._wanted)
+            return HttpReply(200, {}, answer.body)
+        came = ((name, answer.header(name.encode())) for name in _WANTED)
         named = {name: value.decode("latin-1") for name, value in came if value is not None}
-        return Reply(answer.status, named, answer.body)
+        return HttpReply(answer.status, named, answer.body)
 
     def _open(self) -> PlainClient | ReqwestClient:
         if is_plain(self.url):
@@ -111,7 +106,10 @@ class Transport:
             what, where=self.shown, fix="raise `timeout`", overload=True, timed_out=True
         )
 
-    def _no_answer(self, reason: str) -> TransientError:
+    def _broken(self, error: BrokenConnection | OSError) -> TransientError:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, BrokenConnection) and error.answered:
+            return TransientError(f"the answer broke off: {reason}", where=self.shown)
         return TransientError(
             f"no answer from the server: {reason}",
             where=self.shown,
@@ -142,7 +140,7 @@ class Transport:
 
 
 def is_plain(url: str) -> bool:
-    """Whether the server is spoken to without TLS and without a proxy."""
+    """Return whether the server is spoken to without TLS and without a proxy."""
     if not url.startswith("http://"):
         return False
     return is_loopback(url) or not any(os.environ.get(name) for name in _PROXY_VARIABLES)

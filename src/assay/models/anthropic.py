@@ -1,7 +1,7 @@
 """Anthropic's own messages API, with the same rows, errors and tool calls as every other model."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,23 +9,24 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import decoded
+from assay.models._chat_answer import decode_answer
 from assay.models._chat_form import (
     FINISH,
     chat_call,
     function_in,
+    media_of,
     name_and_description,
     params_without,
     refuse_audio,
     texts_of,
     token_counts,
-    without_system,
+    tool_calls,
+    turns,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._streams import join_messages
 from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
-from assay.text.media import data_url
 from assay.text.messages import content_text
 
 DEFAULT_MAX_TOKENS = 1024
@@ -44,69 +45,38 @@ _NOT_SENT = {
 }
 _encode = msgspec.json.encode
 _FINISH = {**FINISH, "refusal": "content_filter"}
+_MEDIA = {"image_url": "image", "file": "document"}
 _CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
 # ---- what is sent
 
 
-def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """The system prompt, and the turns that remain; results of tools become one user's turn."""
-    system, rest = without_system(messages)
-    turns: list[Message] = []
-    for message in rest:
-        role, content = message.get("role"), message.get("content")
-        if role == "tool":
-            result = {
-                "type": "tool_result",
-                "tool_use_id": message.get("tool_call_id"),
-                "content": content_text(content),
-            }
-            last = turns[-1]["content"] if turns and turns[-1]["role"] == "user" else None
-            if isinstance(last, list) and last and last[-1].get("type") == "tool_result":
-                last.append(result)
-            else:
-                turns.append({"role": "user", "content": [result]})
-        elif message.get("tool_calls"):
-            text = content_text(content)
-            blocks = [{"type": "text", "text": text}] if text else []
-            turns.append(
-                {"role": "assistant", "content": [*blocks, *map(_tool_use, message["tool_calls"])]}
-            )
-        elif isinstance(content, list):
-            turns.append({"role": role, "content": [_part(part) for part in content]})
-        else:
-            turns.append({"role": role, "content": content})
-    return system, turns
-
-
-def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
-    function: Any = call.get("function") or {}
-    try:
-        arguments: Any = msgspec.json.decode(function.get("arguments") or "{}")
-    except msgspec.DecodeError:  # a model's own broken call must not end the conversation about it
-        arguments = {"arguments": function.get("arguments")}
-    return {
-        "type": "tool_use",
-        "id": call.get("id"),
-        "name": function.get("name"),
-        "input": arguments,
-    }
+def _content(message: Message) -> Any:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        result = {"type": "tool_result", "tool_use_id": message.get("tool_call_id")}
+        return [{**result, "content": content_text(content)}]
+    if message.get("tool_calls"):
+        text = content_text(content)
+        said = [{"type": "text", "text": text}] if text else []
+        calls = [
+            {"type": "tool_use", "id": id, "name": name, "input": arguments}
+            for id, name, arguments in tool_calls(message)
+        ]
+        return [*said, *calls]
+    return [_part(part) for part in content] if isinstance(content, list) else content
 
 
 def _part(part: Any) -> Any:
     refuse_audio(part, "this API")
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind not in ("image_url", "file"):
+    kind = _MEDIA.get(str(part.get("type"))) if isinstance(part, dict) else None
+    media = media_of(part) if kind else None
+    if media is None:
         return part
-    found: Any = part.get(kind)
-    if isinstance(found, dict):
-        found = found.get("url" if kind == "image_url" else "file_data", "")
-    url, source = str(found), {"type": "url", "url": str(found)}
-    if url.startswith("data:") and "," in url:
-        media_type, data = data_url(url)
-        source = {"type": "base64", "media_type": media_type, "data": data}
-    return {"type": "image" if kind == "image_url" else "document", "source": source}
+    media_type, data = media
+    source = {"type": "base64", "media_type": media_type, "data": data}
+    return {"type": kind, "source": source if media_type else {"type": "url", "url": data}}
 
 
 def tool(entry: Any) -> Any:
@@ -145,28 +115,28 @@ def output_config(params: Mapping[str, Any]) -> dict[str, Any]:
 # ---- what comes back
 
 
-class _Usage(msgspec.Struct):
+class _MessageUsage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
+class _MessageBody(msgspec.Struct):
     content: list[dict[str, Any]]
     id: str | None = None
     model: str | None = None
     stop_reason: str | None = None
-    usage: _Usage | None = None
+    usage: _MessageUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_MessageBody).decode
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "a message", lambda answer: answer.content)
-    usage = answer.usage or _Usage()
+    answer = decode_answer(_decode, body, secrets, "a message", lambda answer: answer.content)
+    usage = answer.usage or _MessageUsage()
     cached = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
     calls = [
         chat_call(block.get("id"), block.get("name"), block.get("input"))
@@ -241,7 +211,7 @@ class AnthropicModel(HttpModel):
             sent["stream"] = True
         if form := output_config(params):
             sent["output_config"] = form
-        system, turns = split_system(request.messages)
+        system, messages = turns(request.messages, _content)
         if system:
             sent["system"] = system
-        return _encode({"model": self.model_name, **sent, **self._extra, "messages": turns})
+        return _encode({"model": self.model_name, **sent, **self._extra, "messages": messages})

@@ -8,21 +8,22 @@ import msgspec
 
 from assay.errors import PermanentError, StoreError, UserError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import decoded
+from assay.models._chat_answer import decode_answer
 from assay.models._chat_form import (
     FINISH,
-    arguments,
     chat_call,
     function_in,
-    inline,
+    media_of,
     name_and_description,
+    own_params,
     params_without,
     refuse_audio,
     token_counts,
-    without_system,
+    tool_calls,
+    turns,
 )
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.models._sigv4 import Keys, signed
+from assay.models._sigv4 import Keys, signature_headers
 from assay.models.openai import Hosted, HttpModel, base_url
 from assay.registry import model
 from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
@@ -53,41 +54,18 @@ _encode = msgspec.json.encode
 # ---- what is sent
 
 
-def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and the turns that remain; the API wants users and assistants to take turns."""
-    system, rest = without_system(messages)
-    made: list[dict[str, Any]] = []
-    for message in rest:
-        role, content = message.get("role"), message.get("content")
-        if role == "tool":
-            result = {
-                "toolUseId": message.get("tool_call_id"),
-                "content": [{"text": content_text(content)}],
-            }
-            blocks = [{"toolResult": result}]
-        else:
-            blocks = [
-                _block(part) for part in (content if isinstance(content, list) else [content or ""])
-            ]
-            blocks = [block for block in blocks if block != {"text": ""}]
-            blocks += [_tool_use(call) for call in message.get("tool_calls") or ()]
-        speaker = "assistant" if role == "assistant" else "user"
-        if made and made[-1]["role"] == speaker:
-            made[-1]["content"] += blocks
-        else:
-            made.append({"role": speaker, "content": blocks})
-    return system, made
-
-
-def _tool_use(call: Mapping[str, Any]) -> dict[str, Any]:
-    function: Any = call.get("function") or {}
-    return {
-        "toolUse": {
-            "toolUseId": call.get("id"),
-            "name": function.get("name"),
-            "input": arguments(function),
-        }
-    }
+def _content(message: Message) -> list[Any]:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        text = {"text": content_text(content)}
+        return [{"toolResult": {"toolUseId": message.get("tool_call_id"), "content": [text]}}]
+    parts = content if isinstance(content, list) else [content or ""]
+    said = [block for block in map(_block, parts) if block != {"text": ""}]
+    calls = [
+        {"toolUse": {"toolUseId": id, "name": name, "input": arguments}}
+        for id, name, arguments in tool_calls(message)
+    ]
+    return [*said, *calls]
 
 
 def _block(part: Any) -> dict[str, Any]:
@@ -98,13 +76,13 @@ def _block(part: Any) -> dict[str, Any]:
         return part
     if part["type"] == "text":
         return {"text": part.get("text")}
-    media = inline(part)
-    if media is None:
+    media_type, data = media_of(part) or ("", "")
+    if not media_type:
         raise PermanentError("Bedrock takes no media by address", fix="give the file by its path")
-    form = media[0].rpartition("/")[2]
+    form, source = media_type.rpartition("/")[2], {"bytes": data}
     if part["type"] == "image_url":
-        return {"image": {"format": form, "source": {"bytes": media[1]}}}
-    return {"document": {"format": form, "name": "document", "source": {"bytes": media[1]}}}
+        return {"image": {"format": form, "source": source}}
+    return {"document": {"format": form, "name": "document", "source": source}}
 
 
 def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
@@ -126,37 +104,37 @@ def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
 # ---- what comes back
 
 
-class _Message(msgspec.Struct):
+class _ConverseMessage(msgspec.Struct):
     content: list[dict[str, Any]]
 
 
-class _Output(msgspec.Struct):
-    message: _Message
+class _ConverseOutput(msgspec.Struct):
+    message: _ConverseMessage
 
 
-class _Usage(msgspec.Struct):
+class _ConverseUsage(msgspec.Struct):
     inputTokens: int | None = None
     outputTokens: int | None = None
     cacheReadInputTokens: int | None = None
     cacheWriteInputTokens: int | None = None
 
 
-class _Answer(msgspec.Struct):
-    output: _Output
+class _ConverseBody(msgspec.Struct):
+    output: _ConverseOutput
     stopReason: str | None = None
-    usage: _Usage | None = None
+    usage: _ConverseUsage | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_ConverseBody).decode
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(
+    answer = decode_answer(
         _decode, body, secrets, "a message", lambda answer: answer.output.message.content
     )
     blocks = answer.output.message.content
-    usage = answer.usage or _Usage()
+    usage = answer.usage or _ConverseUsage()
     cached = usage.cacheReadInputTokens, usage.cacheWriteInputTokens
     finish = _FINISH.get(answer.stopReason or "", answer.stopReason)
     calls = [block["toolUse"] for block in blocks if isinstance(block.get("toolUse"), dict)]
@@ -218,7 +196,7 @@ def bedrock(
 def _of_profile(
     profile: str | None, keys: Keys | None, region: str | None, *, is_keyless: bool, where: str
 ) -> tuple[Keys | None, str]:
-    """What is missing of both, from AWS's files."""
+    """Return keys and region, with what is missing taken from AWS's files."""
     try:
         name, values = aws_profile(profile)
     except StoreError as error:
@@ -260,16 +238,11 @@ class BedrockModel(HttpModel):
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
         params = request.params
-        named = {
-            _NAMES.get(key, key): value for key, value in params.items() if key not in _NOT_SENT
-        }
-        if isinstance(stop := named.get("stopSequences"), str):
-            named["stopSequences"] = [stop]
-        if isinstance(limit := named.get("maxTokens"), int | float) and limit <= 0:
-            del named["maxTokens"]
-        system, messages = turns(request.messages)
-        others = params_without(named, _INFERENCE)
-        common = params_without(named, others)
+        named = own_params(params, _NAMES, _NOT_SENT)
+        # users and assistants must take turns
+        system, messages = turns(request.messages, _content, alternate=True)
+        common = {key: value for key, value in named.items() if key in _INFERENCE}
+        others = params_without(named, common)
         sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
         if others:
             sent["additionalModelRequestFields"] = others
@@ -283,4 +256,4 @@ class BedrockModel(HttpModel):
         if self._signer is None:
             return None
         keys, region = self._signer
-        return signed(method, url, body, keys, region=region, service=_SERVICE)
+        return signature_headers(method, url, body, keys, region=region, service=_SERVICE)

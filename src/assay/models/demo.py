@@ -56,7 +56,7 @@ class DemoModel:
         """From the trigrams of a few sentences, whatever the skill."""
         if request.chat:
             raise PermanentError("the demo model has no chat template", fix="remove `chat: true`")
-        model, context = trigrams.trained(), messages_text(request.messages)
+        model, context = trigrams.language_model(), messages_text(request.messages)
         values: list[LogProbability] = []
         total = 0
         for continuation in request.continuations:

@@ -8,16 +8,16 @@ import msgspec
 
 from assay.errors import TransientError
 from assay.interfaces import Completion, Message, Model, Request
-from assay.models._chat_answer import count, decoded
+from assay.models._chat_answer import count, decode_answer, fields_of
 from assay.models._chat_form import (
-    arguments,
     chat_call,
     function_in,
-    inline,
     mappings,
+    media_of,
     name_and_description,
-    params_without,
-    without_system,
+    own_params,
+    tool_calls,
+    turns,
 )
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
@@ -26,8 +26,8 @@ from assay.registry import model
 from assay.text.messages import content_text
 
 _encode = msgspec.json.encode
-_FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
-_FILTERS = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"}
+_FILTERS = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE")
+_FINISH = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERS, "content_filter")}
 
 _NAMES = {  # of the chat API's parameters in `generationConfig`; others are sent as they are called
     "top_p": "topP",
@@ -51,11 +51,7 @@ _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 def generation(params: Mapping[str, Any], sample_index: int, model_name: str) -> dict[str, Any]:
     """The `generationConfig` of the chat API's parameters."""
-    sent = {_NAMES.get(key, key): value for key, value in params_without(params, _NOT_SENT).items()}
-    if isinstance(limit := sent.get("maxOutputTokens"), int | float) and limit <= 0:
-        del sent["maxOutputTokens"]
-    if isinstance(stop := sent.get("stopSequences"), str):
-        sent["stopSequences"] = [stop]
+    sent = own_params(params, _NAMES, _NOT_SENT)
     if isinstance(seed := sent.get("seed"), int):
         sent["seed"] = seed + sample_index
     form = params.get("response_format")
@@ -71,57 +67,39 @@ def generation(params: Mapping[str, Any], sample_index: int, model_name: str) ->
     return sent
 
 
-def turns(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and the turns that remain; results of tools that follow one another are one turn."""
-    system, rest = without_system(messages)
-    contents: list[dict[str, Any]] = []
-    called: dict[Any, Any] = {}
-    for message in rest:
-        role, content = message.get("role"), message.get("content")
-        if role == "tool":
-            parts = [_tool_result(message, called)]
-            last = contents[-1] if contents and contents[-1]["role"] == "user" else None
-            if last is not None and "functionResponse" in last["parts"][-1]:
-                last["parts"] += parts
-                continue
-        else:
-            parts = _content_parts(content)
-        for call in message.get("tool_calls") or ():
-            function: Any = call.get("function") or {}
-            called[call.get("id")] = function.get("name")
-            parts.append(_function_call(call, function))
-        contents.append(
-            {"role": "model" if role == "assistant" else "user", "parts": parts or [{"text": ""}]}
-        )
-    return system, contents
+def contents(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the system prompt, and the turns that remain."""
+    names: dict[Any, Any] = {}  # of functions, by their calls
+    system, said = turns(messages, lambda message: _parts_of(message, names))
+    roles = {"user": "user", "assistant": "model"}
+    return system, [
+        {"role": roles[turn["role"]], "parts": turn["content"] or [{"text": ""}]} for turn in said
+    ]
 
 
-def _content_parts(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return [_part(part) for part in content]
-    return [{"text": content}] if isinstance(content, str) and content else []
+def _parts_of(message: Message, names: dict[Any, Any]) -> list[Any]:
+    content = message.get("content")
+    if message.get("role") == "tool":
+        name = message.get("name") or names.get(message.get("tool_call_id"))
+        result = {"result": content_text(content)}
+        return [{"functionResponse": {"name": name, "response": result}}]
+    said = content if isinstance(content, list) else []
+    if isinstance(content, str) and content:
+        said = [{"type": "text", "text": content}]
+    parts = [_part(part) for part in said]
+    for call, (id, name, arguments) in zip(
+        message.get("tool_calls") or (), tool_calls(message), strict=True
+    ):
+        names[id] = name
+        parts.append({"functionCall": {"name": name, "args": arguments}, **_signature(call)})
+    return parts
 
 
-def _function_call(call: Mapping[str, Any], function: Mapping[str, Any]) -> dict[str, Any]:
-    """With the signature of the thoughts before it, which newer models want back."""
-    part: dict[str, Any] = {
-        "functionCall": {"name": function.get("name"), "args": arguments(function)}
-    }
-    extra: Any = call.get("extra_content")
-    signature = (
-        extra.get("google", {}).get("thought_signature") if isinstance(extra, dict) else None
-    )
-    return {**part, "thoughtSignature": signature} if signature else part
-
-
-def _tool_result(message: Message, called: Mapping[Any, Any]) -> dict[str, Any]:
-    name = message.get("name") or called.get(message.get("tool_call_id"))
-    return {
-        "functionResponse": {
-            "name": name,
-            "response": {"result": content_text(message.get("content"))},
-        }
-    }
+def _signature(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return that of the thoughts before a call, which newer models want back."""
+    extra = fields_of(fields_of(call.get("extra_content")).get("google"))
+    signature = extra.get("thought_signature")
+    return {"thoughtSignature": signature} if signature else {}
 
 
 def _part(part: Any) -> Any:
@@ -129,11 +107,10 @@ def _part(part: Any) -> Any:
         return part
     if part.get("type") == "text":
         return {"text": part.get("text")}
-    if found := inline(part):
-        return {"inlineData": {"mimeType": found[0], "data": found[1]}}
-    if image := part.get("image_url"):
-        return {"fileData": {"fileUri": image.get("url") if isinstance(image, dict) else image}}
-    return part
+    media_type, data = media_of(part) or ("", "")
+    if media_type:
+        return {"inlineData": {"mimeType": media_type, "data": data}}
+    return {"fileData": {"fileUri": data}} if data and "image_url" in part else part
 
 
 def tools(offered: Sequence[Any]) -> list[Any]:
@@ -169,79 +146,83 @@ class _Content(msgspec.Struct):
     parts: list[dict[str, Any]] = []
 
 
-class _Candidate(msgspec.Struct):
+class _GeminiCandidate(msgspec.Struct):
     content: _Content | None = None
     finishReason: str | None = None
     logprobsResult: Any = None
 
 
-class _Usage(msgspec.Struct):
+class _GeminiUsage(msgspec.Struct):
     promptTokenCount: int | None = None
     candidatesTokenCount: int | None = None
     thoughtsTokenCount: int | None = None
     totalTokenCount: int | None = None
 
 
-class _Answer(msgspec.Struct):
-    candidates: list[_Candidate] = []
+class _GeminiBody(msgspec.Struct):
+    candidates: list[_GeminiCandidate] = []
     promptFeedback: dict[str, Any] | None = None
-    usageMetadata: _Usage | None = None
+    usageMetadata: _GeminiUsage | None = None
     modelVersion: str | None = None
     responseId: str | None = None
 
 
-_decode = msgspec.json.Decoder(_Answer).decode
+_decode = msgspec.json.Decoder(_GeminiBody).decode
 
 
-def _parts(answer: _Answer) -> list[dict[str, Any]]:
-    return [
-        part
-        for candidate in answer.candidates[:1]
-        for part in (candidate.content or _Content()).parts
-    ]
+def _candidate(answer: _GeminiBody) -> _GeminiCandidate | None:
+    """Return the first one; a prompt that was blocked has one that a filter stopped."""
+    if answer.candidates:
+        return answer.candidates[0]
+    blocked = (answer.promptFeedback or {}).get("blockReason")
+    return _GeminiCandidate(finishReason="SAFETY") if blocked else None
 
 
-def _free(answer: _Answer) -> list[Any]:
-    return [_parts(answer), *(candidate.logprobsResult for candidate in answer.candidates[:1])]
+def _parts(candidate: _GeminiCandidate | None) -> list[dict[str, Any]]:
+    content = candidate and candidate.content
+    return content.parts if content else []
+
+
+def _free(answer: _GeminiBody) -> list[Any]:
+    chosen = _candidate(answer)
+    return [_parts(chosen), chosen and chosen.logprobsResult]
 
 
 def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     """The completion in the body of a 2xx answer. Raises TransientError, which holds no secret, if there is none."""
-    answer = decoded(_decode, body, secrets, "Gemini's", _free)
-    parts = _parts(answer)
-    blocked = (answer.promptFeedback or {}).get("blockReason")
-    if not answer.candidates and not blocked:
-        raise TransientError(
-            f"the server's answer has no candidates: {server_message(secrets.scrubbed(body))[1]}"
-        )
-    usage = answer.usageMetadata or _Usage()
-    written, thought = usage.candidatesTokenCount, usage.thoughtsTokenCount
-    calls = [
-        _tool_call(part, number)
-        for number, part in enumerate(parts)
-        if isinstance(part.get("functionCall"), dict)
-    ]
-    reason = answer.candidates[0].finishReason if answer.candidates else "SAFETY"
-    filtered = reason in _FILTERS
-    finish = "content_filter" if filtered else _FINISH.get(reason or "", reason)
+    answer = decode_answer(_decode, body, secrets, "Gemini's", _free)
+    chosen = _candidate(answer)
+    if chosen is None:
+        message = server_message(secrets.scrub(body))[1]
+        raise TransientError(f"the server's answer has no candidates: {message}")
+    parts = _parts(chosen)
+    usage = answer.usageMetadata or _GeminiUsage()
+    called = (part for part in enumerate(parts) if isinstance(part[1].get("functionCall"), dict))
+    calls = [_tool_call(part, number) for number, part in called]
+    finish = _FINISH.get(chosen.finishReason or "", chosen.finishReason)
+    if calls and finish == "stop":
+        finish = "tool_calls"
     return Completion(
-        text=_joined(parts, thought=False),
-        finish_reason="tool_calls" if calls and finish == "stop" else finish,
+        text=_text_of(parts, thought=False),
+        finish_reason=finish,
         response_id=answer.responseId,
         prompt_tokens=count(usage.promptTokenCount),
-        completion_tokens=None
-        if written is None and thought is None
-        else count((written or 0) + (thought or 0)),
+        completion_tokens=count(_tokens_of_answer(usage)),
         total_tokens=count(usage.totalTokenCount),
         served_model=answer.modelVersion,
-        reasoning=_joined(parts, thought=True) or None,
+        reasoning=_text_of(parts, thought=True) or None,
         tool_calls=calls or None,
-        refused=filtered,
-        logprobs=_logprobs(answer.candidates[0].logprobsResult) if answer.candidates else None,
+        refused=finish == "content_filter",
+        logprobs=_logprobs(chosen.logprobsResult),
     )
 
 
-def _joined(parts: list[dict[str, Any]], *, thought: bool) -> str:
+def _tokens_of_answer(usage: _GeminiUsage) -> int | None:
+    counts = [usage.candidatesTokenCount, usage.thoughtsTokenCount]
+    return None if counts == [None, None] else sum(number or 0 for number in counts)
+
+
+def _text_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
     texts = (part for part in parts if "text" in part and bool(part.get("thought")) is thought)
     return "".join(str(part["text"]) for part in texts)
 
@@ -256,10 +237,16 @@ def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 def _logprobs(found: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them."""
-    fields: dict[str, Any] = found if isinstance(found, dict) else {}
-    chosen = map(_token, mappings(fields.get("chosenCandidates")))
-    tops = (mappings(top.get("candidates")) for top in mappings(fields.get("topCandidates")))
-    return [{**token, "top_logprobs": [*map(_token, next(tops, ()))]} for token in chosen] or None
+    fields = fields_of(found)
+    tops = map(_tops, mappings(fields.get("topCandidates")))
+    return [
+        {**_token(token), "top_logprobs": next(tops, [])}
+        for token in mappings(fields.get("chosenCandidates"))
+    ] or None
+
+
+def _tops(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [_token(candidate) for candidate in mappings(entry.get("candidates"))]
 
 
 def _token(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -304,7 +291,7 @@ class GeminiModel(HttpModel):
 
     def body(self, request: Request) -> bytes:
         """The JSON of a request; the parameters of the chat API are given their names here."""
-        system, contents = turns(request.messages)
+        system, messages = contents(request.messages)
         extra = dict(self._extra)
         config = generation(request.params, request.sample_index, self.model_name) | extra.pop(
             "generationConfig", {}
@@ -316,4 +303,4 @@ class GeminiModel(HttpModel):
             sent["toolConfig"] = tool_choice(choice)
         if system:
             sent["systemInstruction"] = {"parts": [{"text": system}]}
-        return _encode({**sent, **extra, "contents": contents})
+        return _encode({**sent, **extra, "contents": messages})

@@ -10,11 +10,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from assay.children import Launch
 from assay.errors import LaneError, UserError, install_command
 from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
-from assay.models._local_server import Launch, LocalServer
-from assay.models._served import Served, ServedModel
+from assay.models._local_openai import Served, ServedModel
+from assay.models._local_server import LocalServer
 from assay.registry import model
 
 CONTEXT = 4096
@@ -105,5 +106,5 @@ def is_installed() -> bool:
 
 
 def _processors() -> int:
-    """How many this process may use, where the system tells."""
+    """Return how many this process may use, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

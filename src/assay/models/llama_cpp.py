@@ -4,7 +4,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.models._served import MODELS, Image, Served, served_model
+from assay.models._local_openai import MODELS, Image, Served, served_model
 from assay.registry import model
 
 _ARGUMENTS = [

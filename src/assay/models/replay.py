@@ -95,13 +95,13 @@ class ReplayModel:
 
     def _index(self) -> Lookup:
         models: set[str] = set()
-        asked = np.fromiter(self._read(models), [("digest", "u8"), ("place", "i8")])
+        asked = np.fromiter(self._asked_before(models), [("digest", "u8"), ("place", "i8")])
         if problem := self._wrong_model(models):
             raise problem
         self._answers = Lookup(asked["digest"], asked["place"])
         return self._answers
 
-    def _read(self, models: set[str]) -> Iterator[tuple[int, int]]:
+    def _asked_before(self, models: set[str]) -> Iterator[tuple[int, int]]:
         """Yield the digests of what was asked; of the rows, torn and foreign lines hold no answer."""
         for place, row in read_rows(self._rows, _Asked):
             if row.error is None and row.outcome in ("ok", "refused"):
@@ -138,7 +138,7 @@ def _digest(messages: list[Message], sample_index: int) -> int:
 
 
 def _completion_of(row: Response) -> Completion:
-    """What was answered. It costs nothing to hear it again, so the price is left out."""
+    """Return what was answered. It costs nothing to hear it again, so the price is left out."""
     return Completion(
         text=row.response,
         finish_reason=row.metadata.get("finish_reason"),

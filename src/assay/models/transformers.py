@@ -7,7 +7,7 @@ from typing import Any
 
 from assay.errors import LaneError, PermanentError
 from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
-from assay.models._causal_lm import CausalLM, Job, check_packages
+from assay.models._causal_lm import CausalLM, RowJob, check_packages
 from assay.models._likelihood import no_token, too_long
 from assay.registry import model
 from assay.text.likelihoods import split, windows
@@ -72,7 +72,7 @@ class TransformersModel:
         self._loaded: CausalLM | None = None
         self._opening: asyncio.Lock | None = None
         self._threads: Threads | None = None
-        self._waiting: list[tuple[list[Job], asyncio.Future[list[list[LogProbability]]]]] = []
+        self._waiting: list[tuple[list[RowJob], asyncio.Future[list[list[LogProbability]]]]] = []
         self._working: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -128,7 +128,7 @@ class TransformersModel:
             total_tokens=read,
         )
 
-    def _jobs(self, loaded: CausalLM, request: Likelihood) -> list[Job]:
+    def _jobs(self, loaded: CausalLM, request: Likelihood) -> list[RowJob]:
         """One for the continuations of a context; of a text that is too long, one for each window."""
         context = loaded.chat(request.messages) if request.chat else messages_text(request.messages)
         before = split(context, "")[0]
@@ -148,14 +148,14 @@ class TransformersModel:
             start = [loaded.before, *start]
         if request.rolling and len(start) == 1:
             pieces = windows(continuations[0], start[0], loaded.longest)
-            return [Job(tokens[:-count], [tokens[-count:]]) for tokens, count in pieces]
+            return [RowJob(tokens[:-count], [tokens[-count:]]) for tokens, count in pieces]
         most = max(map(len, continuations))
         room = loaded.longest + 1 - most  # the last token is only predicted
         if len(start) > room:
             if not self._settings["truncate"] or room < 1:
                 raise too_long(len(start) + most - 1, loaded.longest)
             start = start[-room:]
-        return [Job(start, continuations)]
+        return [RowJob(start, continuations)]
 
     async def _work(self) -> None:
         """Whatever has come in the meantime goes through the model together."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.models._google_token import DEFAULT_FILE, Tokens, read_credentials
+from assay.models._google_token import DEFAULT_FILE, AccessTokens, read_credentials
 from assay.models.gemini import GeminiModel
 from assay.models.openai import Hosted, base_url
 from assay.registry import model
@@ -32,7 +32,7 @@ def vertex(
                 "Google Cloud needs credentials, and there are none", where=where, fix=_FIX
             )
         found = read_credentials(file, where)
-        tokens, project = Tokens(found), project or found.project_id or found.quota_project_id
+        tokens, project = AccessTokens(found), project or found.project_id or found.quota_project_id
     if not project:
         fix = "set GOOGLE_CLOUD_PROJECT, or write `project:`"
         raise UserError(
@@ -52,7 +52,7 @@ class VertexModel(GeminiModel):
 
     key_fix = _FIX
     names_key = False
-    tokens: Tokens | None
+    tokens: AccessTokens | None
     _last = ""
 
     def with_key(self) -> dict[str, str]:

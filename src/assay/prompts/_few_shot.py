@@ -59,13 +59,15 @@ class Shots:
             raise _too_few(settings, f"there are {len(settings.items)}")
 
     def text(self, item: Item) -> str:
-        """What `examples` stands for in the template."""
-        return self.settings.separator.join(self._shown(number) for number in self.chosen(item))
+        """Return what `examples` stands for in the template."""
+        return self.settings.separator.join(
+            self._shown_example(number) for number in self.choice_for(item)
+        )
 
     def turns(self, item: Item) -> list[Message]:
-        return [turn for number in self.chosen(item) for turn in self._shown(number)]
+        return [turn for number in self.choice_for(item) for turn in self._shown_example(number)]
 
-    def chosen(self, item: Item) -> list[int]:
+    def choice_for(self, item: Item) -> list[int]:
         """Numbers of the item's examples, in the order in which they are shown."""
         settings = self.settings
         excluded = set[int]().union(*(self._marked.get(mark, ()) for mark in _marks(item)))
@@ -79,7 +81,7 @@ class Shots:
             drawn = Random(f"{settings.seed}:{item.id}").sample(everything, count)
         return [number for number in drawn if number not in excluded][: settings.n]
 
-    def _shown(self, number: int) -> Any:
+    def _shown_example(self, number: int) -> Any:
         if number not in self._rendered:
             item = self.settings.items[number]
             try:
@@ -103,7 +105,7 @@ def _too_few(settings: FewShot, why: str) -> UserError:
 
 
 def question_and_answer(context: Variables) -> str:
-    """How an example is shown as text by default."""
+    """Return an example as text, as it is shown by default."""
     return f"{question(context)}\n{context['answer']}"
 
 
@@ -119,7 +121,7 @@ def _seen(item: Item) -> Variables:
 
 
 def _marks(item: Item) -> set[bytes]:
-    """What two items have in common if they are the same: id, data, or the question without its spacing and case."""
+    """Return what two items have in common if they are the same: id, data, or the question without its spacing and case."""
     asked = " ".join(question(variables(item)).casefold().split())
     parts = (("id", item.id), ("data", item.data), ("question", asked))
     return {digest(name, canonical(part)) for name, part in parts}

@@ -60,7 +60,7 @@ class Conversation:
                 "an answer to each turn cannot be begun with `prefill`", fix="remove one of them"
             )
 
-    def asked(
+    def request_with(
         self,
         messages: list[Message],
         context: Variables,
@@ -95,14 +95,16 @@ class Conversation:
                 next((context[field] for field in DEFAULT_FIELDS if field in context), item.data),
             )
             messages = [{"role": "user", "content": question(context)}]
-            return self.asked(messages, context, names or ()) if self._adds else Asked(messages)
+            return (
+                self.request_with(messages, context, names or ()) if self._adds else Asked(messages)
+            )
         field, messages = conversation
         prefill = context.get("prefill") if names is None or "prefill" in names else None
         if messages[-1].get("role") == "assistant" and True not in (prefill, self.chat.prefill):
             raise UserError(f"the conversation in `{field}` ends with the assistant", fix=_ENDS)
-        messages = [_placed(message, media) for message in messages]
+        messages = [_with_files(message, media) for message in messages]
         separated(messages)  # refuses data that are none, or too much
-        return self.asked(
+        return self.request_with(
             messages, context, ROW_FIELDS if names is None else names, each=field == "turns"
         )
 
@@ -112,7 +114,7 @@ def _params(row: dict[str, Any]) -> dict[str, Any]:
     if "tools" in row:
         row["tools"] = tools_in(row["tools"])
     for name in row.keys() & {"response_format", "tool_choice"}:
-        row[name] = _parsed(row[name])
+        row[name] = _json_value(row[name])
     if not isinstance(row.get("response_format", {}), dict):
         raise UserError(
             "`response_format` is not an object", fix="write {type: json_schema, json_schema: {…}}"
@@ -120,18 +122,18 @@ def _params(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _placed(message: Message, media: Media) -> Message:
+def _with_files(message: Message, media: Media) -> Message:
     content = message.get("content")
     return (
-        {**message, "content": [media.placed(part) for part in content]}
+        {**message, "content": [media.file_part(part) for part in content]}
         if isinstance(content, list)
         else message
     )
 
 
 def _refuse_leak(item: Item, sent: Any) -> None:
-    """What would be sent whole must not hold what the answer is compared with."""
-    whole, truth = _parsed(sent), _parsed(item.ground_truth)
+    """Refuse to send a whole that holds what the answer is compared with."""
+    whole, truth = _json_value(sent), _json_value(item.ground_truth)
     if not isinstance(whole, (dict, list)):
         return
     fields: dict[str, Any] = whole if isinstance(whole, dict) else {}
@@ -152,7 +154,7 @@ def _refuse_leak(item: Item, sent: Any) -> None:
     )
 
 
-def _parsed(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """The value that a text stands for, if it is the JSON of an object or a list: a table's cell."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
@@ -163,7 +165,7 @@ def _parsed(value: Any) -> Any:
 
 
 def _holds(value: Any, truth: Any) -> bool:
-    """Whether the answer is in a value, under a name that says so or as it is; options of a list may include it."""
+    """Return whether the answer is in a value, under a name that says so or as it is; options of a list may include it."""
     if isinstance(value, dict):
         fields: dict[str, Any] = value
         return bool(answer_fields(fields)) or any(_holds(entry, truth) for entry in fields.values())

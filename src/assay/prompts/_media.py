@@ -33,34 +33,34 @@ class Media:
             return lambda context: self._field(kind, context[part["field"]], detail)
         if "url" in part:
             render = compiled(part["url"], where)
-            return lambda context: _addressed(kind, render(context), detail)
+            return lambda context: _at_address(kind, render(context), detail)
         source = str(part["path"])
         render = compiled(source, where)
         begin = min((at for at in (source.find("{{"), source.find("{%")) if at >= 0), default=-1)
         folder = Path(os.path.dirname(source if begin < 0 else source[:begin])).resolve()
         if begin < 0:
-            self.constant.append(self._described(source, folder, kind)["digest"])
+            self.constant.append(self._describe(source, folder, kind)["digest"])
         else:
             self.varies = True
 
-        def rendered(context: Variables) -> Message:
-            return {**self._described(render(context), folder, kind), **detail}
+        def render_part(context: Variables) -> Message:
+            return {**self._describe(render(context), folder, kind), **detail}
 
-        return rendered
+        return render_part
 
-    def _described(self, text: str, folder: Path, kind: str) -> Message:
+    def _describe(self, text: str, folder: Path, kind: str) -> Message:
         reference, file = described(text, Path(), folder, kind)
         self.files[reference["digest"]] = file
         return {"type": kind, "name": file.name, **reference}
 
     def _field(self, kind: str, value: Any, detail: dict[str, str]) -> list[Message]:
-        """What an item's field names: nothing, one file, or several."""
-        sources: list[Any] = (
-            value if isinstance(value, list) else [] if value in (None, "") else [value]
-        )
-        return [self.placed(part_of(kind, source, detail)) for source in sources]
+        """Return what an item's field names: nothing, one file, or several."""
+        if value in (None, ""):
+            return []
+        sources: list[Any] = value if isinstance(value, list) else [value]
+        return [self.file_part(part_of(kind, source, detail)) for source in sources]
 
-    def placed(self, part: Any) -> Any:
+    def file_part(self, part: Any) -> Any:
         """A part of an item's message; one that names a file by its path becomes the file's reference."""
         if not isinstance(part, dict) or "path" not in part:
             return part
@@ -75,7 +75,7 @@ class Media:
         return {"type": part["type"], "name": part["path"], **reference, **detail}
 
 
-def _addressed(kind: str, url: str, detail: dict[str, str]) -> Message:
+def _at_address(kind: str, url: str, detail: dict[str, str]) -> Message:
     if not url.startswith(("http://", "https://")):
         shown = url if len(url) <= 60 else f"{url[:57]}…"
         raise UserError(

@@ -79,7 +79,7 @@ class ChatPrompt(JinjaPrompt):
         if self._template is None:
             return self._conversation.of_item(item, self._media)
         names = self._conversation.chat.row_params or ()
-        return self._conversation.asked(self._template.render(item), variables(item), names)
+        return self._conversation.request_with(self._template.render(item), variables(item), names)
 
 
 class FewShotPrompt(JinjaPrompt):
@@ -155,7 +155,7 @@ def _template(
 
 
 def _line(text: str, name: str) -> str:
-    """Where a template of several lines uses a variable."""
+    """Say where a template of several lines uses a variable."""
     lines = text.split("\n")
     uses = [
         number for number, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(name)}\b", line)
@@ -197,11 +197,11 @@ def _content(content: Any, media: Media, where: str) -> Render:
         for part in content
     ]
 
-    def rendered(context: Variables) -> list[Message]:
+    def render_parts(context: Variables) -> list[Message]:
         made = [part(context) for part in parts]
         return [part for entry in made for part in (entry if isinstance(entry, list) else [entry])]
 
-    return rendered
+    return render_parts
 
 
 def _text_part(part: Message, where: str) -> Render:

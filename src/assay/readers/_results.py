@@ -23,7 +23,7 @@ def small_yaml(file: Path) -> Row:
         return {}
     try:
         text = reading.text(file, errors="replace")
-        found = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        found = yaml.load(text, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError, OSError):
         return {}
     return fields_of(found)
@@ -78,7 +78,9 @@ class JsonResults(FileResults):
             cut = isinstance(error, BrokenJson) and error.at_end
             self.unread.add(f"{self.files[0]}: {'it ends in the middle' if cut else error}")
 
-    def _shaped(self, rows: Iterable[tuple[str, Any]], shape: type[T]) -> Iterator[tuple[T, Any]]:
+    def _rows_of_shape(
+        self, rows: Iterable[tuple[str, Any]], shape: type[T]
+    ) -> Iterator[tuple[T, Any]]:
         """Yield each row in its shape, and whole; what has another shape is counted."""
         for place, raw in rows:
             try:

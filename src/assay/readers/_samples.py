@@ -56,7 +56,7 @@ class SampleFile:
         self.dataset = path.stem
         self._other_items = 0
         self._format = format
-        self._table = _Table(columns)
+        self._table = _SampleTable(columns)
         self._rows = rows
 
     @property
@@ -103,7 +103,7 @@ class SampleFile:
         return []
 
 
-class _Table:
+class _SampleTable:
     """Where what is in a row."""
 
     def __init__(self, columns: Sequence[str]) -> None:
@@ -119,11 +119,7 @@ class _Table:
         }
         others = (at for at in (self._whole, self._truth) if at is not None)
         self._content = [places["item_id"], *others, *self._data.values()]
-        labels: dict[str, dict[str, int]] = {}
-        for name, at in places.items():
-            kind, dot, label = name.partition(".")
-            if dot and kind in _OF_LABELS:
-                labels.setdefault(label, {})[kind] = at
+        labels = _labels_in(columns)
         self._labels = [label_and_scorer(name) for name in labels]
         self._label_cells = [
             (convert, at.get(kind, self._width))
@@ -136,8 +132,11 @@ class _Table:
         if any(len(cells) != self._width for cells in batch):
             raise ValueError
         columns = [*zip(*batch, strict=True), (None,) * len(batch)]
-        own = [_mapped(convert, columns[at]) for convert, at in zip(_OWN, self._own, strict=True)]
-        labels = [_mapped(convert, columns[at]) for convert, at in self._label_cells]
+        own = [
+            _convert_column(convert, columns[at])
+            for convert, at in zip(_OWN, self._own, strict=True)
+        ]
+        labels = [_convert_column(convert, columns[at]) for convert, at in self._label_cells]
         marks = zip(*labels, strict=True) if labels else repeat(())
         rows = zip(batch, zip(*own, strict=True), marks, strict=False)
         return [self._case(*each) for each in rows]
@@ -184,7 +183,17 @@ class _Table:
             )
 
 
-def _mapped(convert: Callable[[Any], Any], column: Sequence[Any]) -> Iterable[Any]:
+def _labels_in(columns: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return where each label has each of its columns."""
+    labels: dict[str, dict[str, int]] = {}
+    for at, name in enumerate(columns):
+        kind, dot, label = name.partition(".")
+        if dot and kind in _OF_LABELS:
+            labels.setdefault(label, {})[kind] = at
+    return labels
+
+
+def _convert_column(convert: Callable[[Any], Any], column: Sequence[Any]) -> Iterable[Any]:
     """Convert every cell, each value once where there are few."""
     if convert is _text:
         return column if {*map(type, column)} == {str} else map(_text, column)
@@ -229,7 +238,7 @@ _VERDICTS = {
 
 
 def _verdict(value: Any) -> bool | None:
-    return None if value is None else _VERDICTS[str(value).strip().lower()]
+    return _VERDICTS[_text(value).strip().lower()]
 
 
 def _one_of(known: Sequence[str], default: str) -> Callable[[Any], str]:

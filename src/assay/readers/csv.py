@@ -2,7 +2,6 @@
 
 import csv as library
 import io
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from assay.engine.experiment.imports.foreign import Foreign, head_of
 from assay.readers._samples import samples_below
 from assay.registry import reader
 
-_LONGEST = min(sys.maxsize, 1 << 31 - 1)  # of a cell; the library's own bound is 128 kB
+_LONGEST = 1 << 30  # of a cell; the library's own bound is 128 kB
 _FORMULA = ("=", "+", "-", "@")
 
 
@@ -38,14 +37,12 @@ def _rows(file: Path) -> Iterator[Sequence[str]]:
     ) as text:
         rows = library.reader(text)
         next(rows, None)
-        for row in rows:
-            if row:
-                guarded = "\0'" in "\0".join(("", *row))  # a cell begins with an apostrophe
-                yield (
-                    [_plain(cell) if cell[:1] == "'" else cell for cell in row] if guarded else row
-                )
+        for row in filter(None, rows):
+            guarded = "\0'" in "\0".join(("", *row))  # a cell begins with an apostrophe
+            yield list(map(_plain, row)) if guarded else row
 
 
 def _plain(cell: str) -> str:
     """Without the apostrophe that keeps a spreadsheet from taking a text for a formula."""
-    return cell[1:] if cell[1:].lstrip()[:1] in _FORMULA else cell
+    is_guarded = cell[:1] == "'" and cell[1:].lstrip()[:1] in _FORMULA
+    return cell[1:] if is_guarded else cell

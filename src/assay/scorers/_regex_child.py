@@ -4,14 +4,12 @@ Python's `re` holds the interpreter while it works, so neither a thread nor the 
 number of ways to match is small whatever the text says, it runs here; elsewhere in a child process that is killed.
 """
 
-import atexit
 import json
 import re
-import select
-import subprocess
-import sys
 import threading
 from typing import Any
+
+from assay.children import Answerer
 
 Found = tuple[str, list[str | None]]
 """What was found, and its groups."""
@@ -32,6 +30,7 @@ _VERBOSE = re.compile(r"\(\?[a-zA-Z]*x")
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _MOST_STEPS = 5_000_000  # about a tenth of a second
 _guard = threading.Lock()
+_child = Answerer("-S", "-c", _CHILD, env={"PYTHONIOENCODING": "utf-8"})
 
 
 def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> Found | None:
@@ -69,55 +68,3 @@ def _ask(question: str, seconds: float) -> Any:
     if not answer:
         raise TimeoutError("lost its child process")
     return json.loads(answer)
-
-
-class Child:
-    """A Python process that answers questions, a line each. It is started by the first; one that does not answer in
-    time is killed, and the next question starts another."""
-
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
-        self._arguments, self._env = arguments, env
-        self.running: list[subprocess.Popen[str]] = []
-        atexit.register(self.stop)
-
-    def ask(self, question: str, seconds: float) -> str | None:
-        """Return the answer; nothing if the child was lost, None if it takes longer."""
-        child = self.running[0] if self.running else self._start()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            child.stdin.write(question + "\n")
-            child.stdin.flush()
-            ready, _, _ = select.select([child.stdout], [], [], seconds)
-            answer = child.stdout.readline() if ready else None
-        except BrokenPipeError:
-            answer = ""
-        except BaseException:  # half a conversation is of no use to the next answer
-            self.stop()
-            raise
-        if not answer:
-            self.stop()
-        return answer
-
-    def _start(self) -> "subprocess.Popen[str]":
-        child = subprocess.Popen(
-            [sys.executable, "-I", *self._arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=self._env,
-            start_new_session=True,
-        )
-        self.running.append(child)
-        return child
-
-    def stop(self) -> None:
-        for child in self.running:
-            child.kill()
-            with child:
-                pass
-        self.running.clear()
-
-
-_child = Child("-S", "-c", _CHILD, env={"PYTHONIOENCODING": "utf-8"})

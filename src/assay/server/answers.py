@@ -43,7 +43,7 @@ class CompletionRequest(msgspec.Struct):
     response_format: dict[str, Any] | None = None
 
 
-class Reply(NamedTuple):
+class MockReply(NamedTuple):
     """An answer; `events` are sent in place of the body where there are any."""
 
     body: bytes
@@ -66,11 +66,11 @@ def error_body(message: str, kind: str) -> bytes:
     )
 
 
-def refusal(message: str, status: int = 400) -> Reply:
-    return Reply(error_body(message, "invalid_request_error"), status)
+def refusal(message: str, status: int = 400) -> MockReply:
+    return MockReply(error_body(message, "invalid_request_error"), status)
 
 
-class Answers:
+class MockAnswers:
     """Answers requests; `hook` is the user's function or file, if there is one."""
 
     def __init__(self, options: Options) -> None:
@@ -78,23 +78,27 @@ class Answers:
         self.skill = options.skill
         self.hook: Hook | None = load(options.answers) if options.answers else None
 
-    def chat(self, body: bytes) -> Reply:
+    def chat(self, body: bytes) -> MockReply:
         return self._reply(body, _decode, _body, "'messages' is missing or empty")
 
-    def completions(self, body: bytes) -> Reply:
-        if self.hook is None and b"logprobs" in body and (scored := _scored(body)) is not None:
+    def completions(self, body: bytes) -> MockReply:
+        if (
+            self.hook is None
+            and b"logprobs" in body
+            and (scored := _scoring_reply(body)) is not None
+        ):
             return scored
         return self._reply(
             body, _decode_prompt, partial(_body, chat=False), "'prompt' is missing or not one text"
         )
 
-    def messages(self, body: bytes) -> Reply:
+    def messages(self, body: bytes) -> MockReply:
         """Anthropic's API: its requests are put into the words of the chat API, the answers back into its own."""
         read = lambda body: CompletionRequest(**messages_api.as_chat(body))  # noqa: E731
         return self._reply(body, read, messages_api.answer_body, "'messages' is missing or empty")
 
     # a user's answer of another shape
-    def _reply(self, body: bytes, read: Reader, write: Writer, missing: str) -> Reply:
+    def _reply(self, body: bytes, read: Reader, write: Writer, missing: str) -> MockReply:
         try:
             request = read(body)
         except (msgspec.DecodeError, ValueError) as error:
@@ -110,7 +114,7 @@ class Answers:
 
     def _answer(
         self, request: CompletionRequest, body: bytes, write: Writer, missing: str
-    ) -> Reply:
+    ) -> MockReply:
         if request.n not in (None, 1):
             return refusal("this server gives one choice; send n: 1 and ask again for more")
         messages = request.messages
@@ -122,26 +126,24 @@ class Answers:
             except (
                 Exception
             ) as error:  # the user's function: its mistake must not take the server down
-                return Reply(
+                return MockReply(
                     error_body(f"the answers function failed: {error!r}", "server_error"), 500
                 )
             if isinstance(given, str):
-                return Reply(write(request.model, messages, given, None, body))
+                return MockReply(write(request.model, messages, given, None, body))
             if given is not None:
-                return _given(given)
+                return _reply_of(given)
         seed = self.seed if request.seed is None else request.seed
-        params = {}
-        if request.tools or request.response_format:
-            params = {
-                "tools": request.tools,
-                "tool_choice": request.tool_choice,
-                "response_format": request.response_format,
-            }
+        params = {
+            "tools": request.tools,
+            "tool_choice": request.tool_choice,
+            "response_format": request.response_format,
+        }
         text, calls = respond(messages, params, skill=self.skill, seed=seed)
-        return Reply(write(request.model, messages, text, calls, body))
+        return MockReply(write(request.model, messages, text, calls, body))
 
 
-def _scored(body: bytes) -> Reply | None:
+def _scoring_reply(body: bytes) -> MockReply | None:
     """The answer to a request for the log-probabilities of prompts, if it is one."""
     try:
         request = msgspec.json.decode(body, type=likelihoods.ScoringRequest)
@@ -150,26 +152,21 @@ def _scored(body: bytes) -> Reply | None:
     if not request.scores:
         return None
     found = likelihoods.answer(request)
-    return refusal(found) if isinstance(found, str) else Reply(_encode(found))
+    return refusal(found) if isinstance(found, str) else MockReply(_encode(found))
 
 
-def _given(given: Any) -> Reply:
+def _reply_of(given: Any) -> MockReply:
     if isinstance(given, bytes):
-        return Reply(given)
+        return MockReply(given)
     if isinstance(given, dict) and "body" in given:
         raw: dict[str, Any] = given
         body: Any = raw["body"]
         headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
         content_type = headers.pop("content-type", "application/json").encode()
-        payload = (
-            body
-            if isinstance(body, bytes)
-            else body.encode()
-            if isinstance(body, str)
-            else _encode(body)
-        )
-        return Reply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
-    return Reply(_encode(given))
+        payload = body.encode() if isinstance(body, str) else body
+        payload = payload if isinstance(payload, bytes) else _encode(payload)
+        return MockReply(payload, int(raw.get("status", 200)), content_type, tuple(headers.items()))
+    return MockReply(_encode(given))
 
 
 def _decode_prompt(body: bytes) -> CompletionRequest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from assay.server.answers import Reply, refusal
+from assay.server.answers import MockReply, refusal
 
 if TYPE_CHECKING:
     from assay.server.server import MockServer
@@ -35,7 +35,7 @@ class BadRequest(Exception):
         self.status = status
 
 
-def encode(reply: Reply, *, close: bool = False) -> bytes:
+def encode(reply: MockReply, *, close: bool = False) -> bytes:
     """The bytes of an answer."""
     if (
         reply.status == 200
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
             self.server.count(self._bad.status)
             self.write(refusal(str(self._bad), self._bad.status))
 
-    def write(self, reply: Reply) -> None:
+    def write(self, reply: MockReply) -> None:
         """Send an answer and continue with what the client has sent meanwhile."""
         if not self.transport.is_closing():
             self.transport.write(encode(reply, close=self.last))
@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         self.last = True
         self.done()
 
-    def tear(self, reply: Reply) -> None:
+    def tear(self, reply: MockReply) -> None:
         """Promise the whole answer, send half of it, hang up."""
         whole = encode(reply)
         self.transport.write(whole[: len(whole) - len(reply.body) // 2 - 1])

@@ -39,44 +39,44 @@ def answer(request: ScoringRequest) -> dict[str, Any] | str:
     choices: list[dict[str, Any]] = []
     asked = generated = 0
     for index, prompt in enumerate(prompts):
-        tokens = trigrams.trained().tokens(prompt)
+        tokens = trigrams.language_model().tokens(prompt)
         if len(tokens) + 1 > CONTEXT:
             return f"maximum context length is {CONTEXT} tokens, the prompt has {len(tokens) + 1}"
-        more = _continued(tokens, min(request.max_tokens or 0, _MOST_GENERATED))
+        more = _continuation(tokens, min(request.max_tokens or 0, _MOST_GENERATED))
         scored = trigrams.logprobs([*tokens, *more])
         entries: list[Entry] = [(BEGINNING.encode(), None, b"", 0.0)]
         entries += [
             (token, *values) for token, values in zip([*tokens, *more], scored, strict=True)
         ]
-        choices.append(_choice(request, index, prompt, entries, len(more)))
-        asked, generated = asked + len(tokens) + 1, generated + len(more)
-    usage = {
-        "prompt_tokens": asked,
-        "completion_tokens": generated,
-        "total_tokens": asked + generated,
-    }
+        choices.append({"index": index, **_choice(request, prompt, entries, len(more))})
+        asked += len(tokens) + 1
+        generated += len(more)
     return {
         "id": "cmpl-scored",
         "object": "text_completion",
         "model": request.model,
         "choices": choices,
-        "usage": usage,
+        "usage": {
+            "prompt_tokens": asked,
+            "completion_tokens": generated,
+            "total_tokens": asked + generated,
+        },
     }
 
 
-def _continued(tokens: list[bytes], count: int) -> list[bytes]:
+def _continuation(tokens: list[bytes], count: int) -> list[bytes]:
     history = [trigrams.BEGINNING, *tokens]
     while len(history) - len(tokens) - 1 < count:
-        history.append(trigrams.trained().best(tuple(history[-2:])))
+        history.append(trigrams.language_model().best(tuple(history[-2:])))
     return history[len(tokens) + 1 :]
 
 
 def _choice(
-    request: ScoringRequest, index: int, prompt: str, entries: list[Entry], generated: int
+    request: ScoringRequest, prompt: str, entries: list[Entry], generated: int
 ) -> dict[str, Any]:
     before = len(entries) - generated
     text = b"".join(entry[0] for entry in entries[before:]).decode(errors="replace")
-    choice: dict[str, Any] = {"index": index, "finish_reason": "length", "logprobs": None}
+    choice: dict[str, Any] = {"finish_reason": "length", "logprobs": None}
     choice["text"] = prompt + text if request.echo else text
     if request.logprobs is not None:
         shown = entries if request.echo else entries[before:]

@@ -4,15 +4,15 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import msgspec
 
+from assay.children import Process, end, start
 from assay.errors import AssayError
 from assay.server.options import Options
 from assay.server.server import MockServer
@@ -64,28 +64,19 @@ def _when_closed(descriptor: int, stop: asyncio.Event) -> None:
 def running(options: Options | None = None, *, share_port: bool = False) -> Generator[str]:
     """The server in a child process, as its address; it ends with the block and with this process."""
     flags = ["--until-stdin-closes", *(["--share-port"] if share_port else [])]
-    defaults = msgspec.structs.asdict(Options())
     for name, value in msgspec.structs.asdict(options or Options()).items():
-        if value != defaults[name]:
-            flags += [f"--{name.replace('_', '-')}", str(value)]
+        flags += [f"--{name.replace('_', '-')}", str(value)]
     command = [sys.executable, "-m", "assay.server", *flags]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert child.stdin is not None
-    assert child.stdout is not None
+    child = start(command)
     try:
-        yield _address(child.stdout, child)
+        yield _address(child)
     finally:
-        child.stdin.close()
-        try:
-            child.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        child.stdout.close()
+        end(child, 10)
 
 
-def _address(stdout: IO[bytes], child: subprocess.Popen[bytes]) -> str:
-    line = stdout.readline()
+def _address(child: Process) -> str:
+    assert child.stdout is not None
+    line = child.stdout.readline()
     if not line:
         raise AssayError(
             f"the mock server did not start (exit code {child.wait()})", fix="see its message above"
@@ -94,7 +85,7 @@ def _address(stdout: IO[bytes], child: subprocess.Popen[bytes]) -> str:
 
 
 def stats(url: str) -> dict[str, Any]:
-    """What a running server counted: requests, answers by status, faults, and how many were in flight."""
+    """Return what a running server counted: requests, answers by status, faults, and how many were in flight."""
     opener = build_opener(ProxyHandler({}))
     with opener.open(f"{url.removesuffix('/v1')}/stats", timeout=10) as answer:
         return msgspec.json.decode(answer.read())

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.server.answers import MODEL, Answers, Reply, error_body, refusal
+from assay.server.answers import MODEL, MockAnswers, MockReply, error_body, refusal
 from assay.server.http import Connection
 from assay.server.options import Faults, Options
-from assay.server.streams import spoiled
+from assay.server.streams import spoil
 
 HOST = "127.0.0.1"
 _INSTEAD = ("429", "500", "drop", "huge")  # faults in place of an answer
@@ -22,7 +22,7 @@ class MockServer:
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
-        self.answers = Answers(self.options)
+        self.answers = MockAnswers(self.options)
         self.faults = Faults(self.options)
         self.connections: set[Connection] = set()
         self.port = 0
@@ -124,7 +124,7 @@ class MockServer:
         else:
             self._answer(connection, reply)
 
-    def _stream(self, connection: Connection, reply: Reply, fault: str) -> None:
+    def _stream(self, connection: Connection, reply: MockReply, fault: str) -> None:
         """Events count as one request in flight until the last was sent."""
         self.statuses[200] += 1
         self.failures.update([fault] if fault else [])
@@ -132,14 +132,14 @@ class MockServer:
         def over() -> None:
             self.in_flight -= 1
 
-        events = spoiled(list(reply.events), fault) if fault else reply.events
+        events = spoil(list(reply.events), fault) if fault else reply.events
         connection.stream(events, self._pause, over, tear=fault == "torn")
 
-    def _answer(self, connection: Connection, reply: Reply) -> None:
+    def _answer(self, connection: Connection, reply: MockReply) -> None:
         self.statuses[reply.status] += 1
         connection.write(reply)
 
-    def _fail(self, connection: Connection, reply: Reply | None, fault: str) -> None:
+    def _fail(self, connection: Connection, reply: MockReply | None, fault: str) -> None:
         self.failures[fault] += 1
         if connection.transport.is_closing():
             return
@@ -147,7 +147,8 @@ class MockServer:
             self._answer(connection, self._too_many())
         elif fault == "500":
             self._answer(
-                connection, Reply(error_body("the mock server is set to fail", "server_error"), 500)
+                connection,
+                MockReply(error_body("the mock server is set to fail", "server_error"), 500),
             )
         elif fault == "drop":
             connection.drop()
@@ -156,11 +157,11 @@ class MockServer:
         else:
             connection.flood()
 
-    def _too_many(self) -> Reply:
+    def _too_many(self) -> MockReply:
         headers = (("retry-after", f"{self.options.retry_after:g}"),)
-        return Reply(error_body("too many requests", "rate_limit_error"), 429, headers=headers)
+        return MockReply(error_body("too many requests", "rate_limit_error"), 429, headers=headers)
 
-    def _other(self, method: bytes, path: bytes, *, known: bool) -> Reply:
+    def _other(self, method: bytes, path: bytes, *, known: bool) -> MockReply:
         reader = self._get.get(path)
         if reader is None and not known:
             return refusal(f"there is nothing at {path.decode('latin-1')}", 404)
@@ -168,7 +169,7 @@ class MockServer:
         if reader is None or method != allowed:
             reply = refusal(f"use {allowed.decode()} here", 405)
             return reply._replace(headers=(("allow", allowed.decode()),))
-        return Reply(msgspec.json.encode(reader()))
+        return MockReply(msgspec.json.encode(reader()))
 
     def _models(self) -> dict[str, Any]:
         return {

@@ -23,7 +23,7 @@ def events_of(body: bytes, *, usage: bool) -> list[bytes]:
     return [*chunks, b"data: [DONE]\n\n"]
 
 
-def spoiled(events: list[bytes], fault: str) -> list[bytes]:
+def spoil(events: list[bytes], fault: str) -> list[bytes]:
     """The same with something wrong in the middle."""
     half = events[: len(events) // 2]
     if fault == "garbage":

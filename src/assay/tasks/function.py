@@ -68,7 +68,7 @@ class FunctionTask:
 
 
 def answer_of(result: Any) -> Answer:
-    """What a user's function returned, as an answer."""
+    """Return what a user's function returned as an answer."""
     if isinstance(result, Answer):
         return result
     if isinstance(result, Completion):

@@ -90,7 +90,8 @@ class LikelihoodTask(PromptTask):
         request: Likelihood = work.payload
         answer = await self._likelihoods(request, context)
         choices = [
-            self._shown(*pair) for pair in zip(request.continuations, answer.values, strict=True)
+            self._shown_choice(*pair)
+            for pair in zip(request.continuations, answer.values, strict=True)
         ]
         if self.choices is not None and self.unconditional is not None:
             without = await self._likelihoods(
@@ -109,7 +110,7 @@ class LikelihoodTask(PromptTask):
         assert isinstance(answer, Likelihoods)
         return answer
 
-    def _shown(self, continuation: str, value: LogProbability) -> dict[str, Any]:
+    def _shown_choice(self, continuation: str, value: LogProbability) -> dict[str, Any]:
         # it is the row's prompt
         text = continuation.removeprefix(self.delimiter) if self.choices is not None else ""
         shown = shown_value(text, value)

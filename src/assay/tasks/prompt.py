@@ -78,7 +78,7 @@ class PromptTask:
             model = Sending(model, data) if data else model
         answered = None
         if each:
-            messages = answered = await self._answered(messages, model, params, context)
+            messages = answered = await self._answer_turns(messages, model, params, context)
         request = Request(messages, params, context.sample_index, context.seed, self.timeout)
         completion = await context.send(model, request)
         outcome = "refused" if completion.refused else "ok"
@@ -86,7 +86,7 @@ class PromptTask:
             text=completion.text, outcome=outcome, completion=completion, messages=answered
         )
 
-    async def _answered(
+    async def _answer_turns(
         self, messages: list[Message], model: Model, params: Mapping[str, Any], context: Context
     ) -> list[Message]:
         """The conversation up to its last open turn, with an answer to each turn before."""

@@ -62,13 +62,15 @@ class RequestsTask:
         requests: Any = data.get(self.field)
         if not isinstance(requests, list) or not requests:
             raise UserError(f"the item has no requests in {self.field!r}")
-        sent = [self._sent(request) for request in requests]
+        sent = [self._request_of(request) for request in requests]
         encoded = _encode([(request, repeats) for request, repeats in sent])
         messages = sent[0][0].messages
         shown = messages if len(messages) > 1 else None
-        return Work(digest("requests", self._settings, encoded), sent, _shown(sent[0][0]), shown)
+        return Work(
+            digest("requests", self._settings, encoded), sent, _shown_prompt(sent[0][0]), shown
+        )
 
-    def _sent(self, source: Mapping[str, Any]) -> tuple[Request, int]:
+    def _request_of(self, source: Mapping[str, Any]) -> tuple[Request, int]:
         messages: list[Message] = source["messages"]
         if "continuations" in source:
             chat = bool(source.get("chat"))
@@ -126,7 +128,7 @@ def _answer(completions: Sequence[Completion]) -> Answer:
     return Answer(text=first.text, outcome=outcome, output=output, completion=first)
 
 
-def _shown(request: Request) -> str:
+def _shown_prompt(request: Request) -> str:
     return (
         request.continuations[0]
         if isinstance(request, Likelihood) and request.rolling

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import assay.registry as registry
 from assay.config import parse_model
 from assay.config.environment import variables_in
-from assay.config.providers import ListedModel, Provider, is_own, provided, provider_of, providers
+from assay.config.providers import (
+    ListedModel,
+    Provider,
+    factory_params,
+    is_own,
+    provider_of,
+    providers,
+)
 from assay.errors import UserError
 from assay.models.openai import HttpModel
 from assay.threads import run_blocking
@@ -61,7 +68,7 @@ def list_served(source: str) -> list[ServedModelEntry]:
     if name == "openai" and not address:
         address = providers()["openai"].endpoint
     entry = parse_model({"name": "any", "type": name, **({"endpoint": address} if address else {})})
-    type, params = provided(entry.type, entry.params, variables_in(Path.cwd()))
+    type, params = factory_params(entry.type, entry.params, variables_in(Path.cwd()))
     factory = registry.model.get(type)
     model = factory("any", **registry.check_params(factory, params))
     if not isinstance(model, HttpModel):

@@ -21,7 +21,7 @@ from xxhash import xxh3_128
 from assay import reading, registry
 from assay.config import DatasetConfig, load
 from assay.datasets._files import files
-from assay.datasets._shape import shaped
+from assay.datasets._shape import shape_rows
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
@@ -217,7 +217,7 @@ def media_folder(source: DatasetConfig | None) -> str | None:
 
 def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row) of every row of a config's dataset, one file after the other, then shaped as the config says."""
-    return shaped(_read(source, base), source)
+    return shape_rows(_read(source, base), source)
 
 
 def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from assay.config import Config, environment, limited, parse_model, where
+from assay.config import Config, environment, limit_changes, parse_model, where
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.calls.budget import Budget, spent_before
@@ -485,7 +485,7 @@ def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
     if options.max_error_rate is not None:
         changes["max_error_rate"] = options.max_error_rate
     if config.benchmarks and options.limit:
-        changes |= limited(config, options.limit)
+        changes |= limit_changes(config, options.limit)
     known = list(config.models)
     chosen: set[str] = set()
     problems: list[UserError] = []

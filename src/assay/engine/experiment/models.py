@@ -17,7 +17,7 @@ import msgspec
 
 from assay import registry
 from assay.config import Config, ModelConfig, environment, secret, where
-from assay.config.providers import is_own, provided, provider_of
+from assay.config.providers import factory_params, is_own, provider_of
 from assay.errors import AssayError, CallError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Likelihoods, Limits, Model, Price, Request
 
@@ -73,7 +73,7 @@ def bind_models(config: Config, environ: Mapping[str, str] | None = None) -> dic
 
 
 def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str]) -> Model:
-    type, params = provided(entry.type, _with_secrets(entry.params, variables), variables)
+    type, params = factory_params(entry.type, _with_secrets(entry.params, variables), variables)
     factory = registry.model.get(type, base=Path(config.base))
     if {**config.sample_params, **entry.inference}.get(
         "stream"
@@ -103,7 +103,7 @@ def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> di
     if isinstance(wrapped := found.get("of"), dict):
         found["of"] = _with_secrets(wrapped, variables)
         if isinstance(type := wrapped.get("type"), str):
-            type, params = provided(type, found["of"], variables)
+            type, params = factory_params(type, found["of"], variables)
             found["of"] = {**params, "type": type}
     return found
 

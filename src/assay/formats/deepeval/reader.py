@@ -92,7 +92,7 @@ class TestRun(Reading):
     def cases(self) -> Iterator[ForeignCase]:
         self.begin()
         read = 0
-        for test, raw in self._shaped(self._tests(), TestCase):
+        for test, raw in self._rows_of_shape(self._tests(), TestCase):
             read += 1
             yield self.case(test, raw)
         told = sum(self._counts)

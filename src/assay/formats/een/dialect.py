@@ -74,7 +74,7 @@ def _translate_model(model: dict[str, Any]) -> None:
 
 def _container(docker: dict[str, Any]) -> dict[str, Any]:
     """Return the container's keys, with all others as flags of its server, as in the original."""
-    from assay.models._served import Docker
+    from assay.models._local_openai import Docker
 
     _rename(docker, {"context_size": "ctx_size"})
     known = {key: value for key, value in docker.items() if key in Docker.__struct_fields__}

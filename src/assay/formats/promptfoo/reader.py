@@ -151,7 +151,9 @@ class Evaluation(Reading):
     def cases(self) -> Iterator[ForeignCase]:
         self.begin()
         repeat = 1 if self._lines else _repeat(self.files[0])
-        for row, raw in self._shaped(self._line_rows() if self._lines else self._rows(), Row):
+        for row, raw in self._rows_of_shape(
+            self._line_rows() if self._lines else self._rows(), Row
+        ):
             yield self._case(row, raw, repeat)
         told = self._numbers.total(self._facts.get("stats"))
         if told is not None and told > self._numbers.rows:

@@ -11,9 +11,9 @@ from fractions import Fraction
 from importlib.util import find_spec
 from typing import Any
 
+from assay.children import Answerer
 from assay.errors import UserError, install_command
 from assay.scorers._math.expressions import Tree
-from assay.scorers._regex_child import Child
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
 _TO_START = 60.0
@@ -24,7 +24,7 @@ _NAMES = "sin cos tan cot sec csc sinh cosh tanh asin acos atan log exp floor fa
 _FUNCTIONS = frozenset(_NAMES.split())
 _FIRST = '[["num", "0"], ["num", "0"]]'
 _guard = threading.Lock()
-_child = Child("-c", _START, json.dumps([*filter(None, sys.path)]))
+_child = Answerer("-c", _START, json.dumps([*filter(None, sys.path)]))
 
 
 def equal(first: Tree, second: Tree, seconds: float) -> bool | None:

@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
+from assay import children
 from assay.errors import UserError
 
 Level = Literal["bubblewrap", "namespaces", "weak"]
@@ -100,7 +100,7 @@ def run_tests(
         if level == "weak":
             hide_ourselves()
         answer = stack.enter_context(
-            started("answer", level, limits, for_answer, subprocess.DEVNULL, errors)
+            started("answer", level, limits, for_answer, children.DEVNULL, errors)
         )
         stack.enter_context(started("tests", level, limits, for_tests, theirs, errors))
         for end in (theirs, for_tests, for_answer):
@@ -154,11 +154,10 @@ def said(tests: socket.socket, job: dict[str, Any], seconds: float) -> Iterator[
                     return
 
 
-def ending(answer: "subprocess.Popen[bytes]") -> str:
-    try:
-        code = answer.wait(2)
-    except subprocess.TimeoutExpired:
+def ending(answer: children.Process) -> str:
+    if not children.is_ended(answer, 2):
         return "the code does not keep to the protocol"
+    code = answer.returncode
     if code in (137, 152):
         return "the code used up its CPU time or its memory"
     return f"the code ended its process early (exit code {code})"
@@ -167,7 +166,7 @@ def ending(answer: "subprocess.Popen[bytes]") -> str:
 @contextmanager
 def started(
     role: str, level: Level, limits: Limits, channel: socket.socket, out: Any, errors: Any
-) -> Generator["subprocess.Popen[bytes]"]:
+) -> Generator[children.Process]:
     """One of the two processes; when this is left, it has ended with all that it started."""
     with ExitStack() as stack:
         life, hold = os.pipe()
@@ -199,7 +198,7 @@ def started(
             str(_HERE.parent),
         ]
         try:
-            process = subprocess.Popen(
+            process = children.start(
                 [*(bubblewrap(limits) if level == "bubblewrap" else []), *python],
                 stdin=channel.fileno(),
                 stdout=out,
@@ -207,7 +206,6 @@ def started(
                 env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
                 cwd="/",
                 pass_fds=[life] if level != "bubblewrap" else [],
-                start_new_session=True,
             )
         except OSError as error:
             os.close(hold)
@@ -216,13 +214,7 @@ def started(
             yield process
         finally:
             os.close(hold)
-            if level == "bubblewrap":
-                process.kill()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            children.end(process, 0 if level == "bubblewrap" else 10)
 
 
 def bubblewrap(limits: Limits) -> list[str]:

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from assay import registry
-from assay.datasets._files import files, opened
+from assay.datasets._files import files, open_file
 from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Record, Records
 from assay.formats.sygra.types import Config
@@ -174,7 +174,7 @@ def _rows(path: Path, format: str) -> Records:
 
 def _check_list(path: Path) -> None:
     """The engine takes further shapes of JSON for datasets; here a file that is not a list is a mistake."""
-    with opened(path) as file:
+    with open_file(path) as file:
         begin = file.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
     if begin and not begin.startswith(b"["):
         fix = "write `[{…}, {…}]`, or one object a line in a .jsonl file"

@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from assay.children import Launch
 from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Request
-from assay.models._local_server import Launch, LocalServer
+from assay.models._local_server import LocalServer
 from assay.models.openai import OpenAIModel, Spoken
 
 MODELS = "/models"
