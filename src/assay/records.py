@@ -16,6 +16,8 @@ from msgspec import UNSET
 
 from assay.errors import UserError
 
+JsonObject = dict[str, Any]
+JsonMapping = Mapping[str, Any]  # an object that is only read
 ResponseOutcome = Literal["ok", "refused", "errored", "skipped"]
 EvaluationOutcome = Literal["scored", "unparsed", "refused", "errored", "skipped"]
 OUTCOMES: tuple[EvaluationOutcome, ...] = get_args(EvaluationOutcome)

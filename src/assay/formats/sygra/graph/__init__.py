@@ -30,7 +30,7 @@ from assay.formats.sygra.graph.llm import (
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
 from assay.formats.sygra.graph.output import Output
 from assay.formats.sygra.instead import not_offered
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Place, Row
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item
 from assay.registry import nearest
@@ -49,50 +49,47 @@ def _nodes(
 ) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for name, config in expanded.nodes.items():
-        kind = config.get("node_type")
-        where = f"{place}.nodes.{name}"
+        at = Place(config, f"{place}.nodes.{name}")
         if config.get("node_state") == "idle":
             continue
         try:
-            if kind == "agent":
-                raise not_offered("node_type 'agent'", f"{where}.node_type")
-            if str(kind) not in KINDS and kind != Node.kind:
-                what = (
-                    "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
-                )
-                raise UserError(
-                    what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"])
-                )
-            nodes[name] = KINDS.get(str(kind), Node)(name, config, around, where)
+            nodes[name] = _kind(at("node_type"))(name, at, around)
         except ConfigError as error:
             problems += error.problems
         except UserError as error:
-            error.where = error.where or where
+            error.where = error.where or at.where
             problems.append(error)
     return nodes
+
+
+def _kind(at: Place) -> Callable[..., Node]:
+    if at.value == "agent":
+        raise not_offered("node_type 'agent'", at.where)
+    kind = str(at.value)
+    if kind in KINDS or kind == Node.kind:
+        return KINDS.get(kind, Node)
+    what = "the node has no node_type" if at.value is None else f"unknown node type {kind!r}"
+    raise at.error(what, nearest(kind, [*KINDS, "subgraph"]))
 
 
 def _check_outputs(
     expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
 ) -> None:
-    """Two nodes of one graph that declare the same variable: an error in a list, else a note."""
+    """Note two nodes of one graph that declare the same variable; in a list it is an error."""
     for level in expanded.levels:
         owners: dict[str, str] = {}
         for name, config in level.items():
-            keys = config.get("output_keys")
-            where = f"{place}.nodes.{name}.output_keys"
-            names: list[Any] = (
-                [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
-            )
+            at = Place(config.get("output_keys"), f"{place}.nodes.{name}.output_keys")
+            is_list = isinstance(at.value, list)
+            names: list[Any] = [at.value] if isinstance(at.value, str) else []
+            names = at.value if is_list else names
             for number, key in enumerate(names):
                 other = name if key in names[:number] else owners.get(str(key))
-                if other is not None and isinstance(keys, list):
-                    fix = f"{other!r} has it: rename one"
-                    problems.append(
-                        UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix)
-                    )
+                if other is not None and is_list:
+                    what = f"the output variable {key!r} occurs twice"
+                    problems.append(at.error(what, f"{other!r} has it: rename one"))
                 elif other is not None and key != MESSAGES:
-                    around.notes.append(f"{where}: {key!r} is an output of {other!r} too")
+                    around.notes.append(f"{at.where}: {key!r} is an output of {other!r} too")
             owners |= {str(key): name for key in names}
 
 
@@ -160,7 +157,7 @@ class GraphTask:
         """Make nodes, ways and output; what they are made of is a part of the rows' keys."""
         place = f"{where}: graph_config" if where else "graph_config"
         expanded = Expanded(subgraph, around.notes)
-        expanded.add(source.get("graph_config"), place)
+        expanded.add(Place(source.get("graph_config"), place))
         problems: list[UserError] = []
         self.nodes = _nodes(expanded, around, place, problems)
         _check_outputs(expanded, around, place, problems)
