@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
+from assay.records import JsonObject
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 
@@ -30,7 +31,7 @@ Statistic = Literal["mean", "median", "p95", "p99"]
 _SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
+def quantile(group: Group, share: float, fields: JsonObject) -> Values:
     """The quantile of the scores."""
     value = float(np.quantile(group.score, share))
     return with_interval(
@@ -38,12 +39,12 @@ def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
     )
 
 
-def with_interval(value: float, fields: dict[str, Any], interval: Interval) -> Values:
+def with_interval(value: float, fields: JsonObject, interval: Interval) -> Values:
     return Values(value=value, fields=fields, interval=interval)
 
 
 def statistics(
-    group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean"
+    group: Group, name: str, fields: JsonObject, statistic: Statistic = "mean"
 ) -> Values:
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
     rows, values = once(group, name)
@@ -67,7 +68,7 @@ def statistics(
     return found
 
 
-def _summary(values: FloatArray) -> dict[str, Any]:
+def _summary(values: FloatArray) -> JsonObject:
     low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
     return {
         "response_count": len(values),

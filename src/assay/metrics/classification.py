@@ -1,12 +1,12 @@
 """Precision, recall and their kin, from predicted and true classes or from the flags tp, tn, fp, fn."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from assay.interfaces import Codes, Group, Scale, Values
 from assay.metrics._samples import Positive
+from assay.records import JsonMapping, JsonObject
 from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, resampled, scores
 from assay.stats.intervals import item_contributions, item_weights
@@ -34,12 +34,12 @@ Statistic = Literal[
 ]
 
 
-def _columns(params: Mapping[str, Any]) -> list[str]:
+def _columns(params: JsonMapping) -> list[str]:
     flags = [f"detailed_results.{flag}" for flag in FLAGS]
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL), *flags]
 
 
-def _scale(params: Mapping[str, Any]) -> Scale:
+def _scale(params: JsonMapping) -> Scale:
     return -1 if params.get("statistic") in ("mcc", "kappa") else 0, 1
 
 
@@ -177,7 +177,7 @@ def _cases(
     return cases
 
 
-def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any]:
+def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> JsonObject:
     columns = zip(scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     predicted = [*names, "null"] if matrix[:, -1].any() else names
     return {
@@ -206,7 +206,7 @@ def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any
     }
 
 
-def _binary(matrix: Matrix, at: int | None) -> dict[str, Any]:
+def _binary(matrix: Matrix, at: int | None) -> JsonObject:
     """The four counts of one class against the rest, and what follows from them."""
     tp = fn = fp = 0
     if at is not None:

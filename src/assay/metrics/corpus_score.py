@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.records import JsonObject
 from assay.registry import metric
 from assay.text.translation import corpus, signature
 
@@ -25,7 +26,7 @@ def corpus_score(group: Group) -> Values:
     row has sacreBLEU's `signature`. Intervals are made by the jackknife over items.
     """
     rows = [at for at, entry in enumerate(group.columns[CORPUS]) if isinstance(entry, dict)]
-    entries: list[dict[str, Any]] = [group.columns[CORPUS][at] for at in rows]
+    entries: list[JsonObject] = [group.columns[CORPUS][at] for at in rows]
     counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not entries:
         return Values(value=None, fields=counts, reason="no label has the counts of a corpus")
@@ -57,7 +58,7 @@ def corpus_score(group: Group) -> Values:
     )
 
 
-def _statistic(measure: Any, options: dict[str, Any], sums: FloatArray) -> Resampled:
+def _statistic(measure: Any, options: JsonObject, sums: FloatArray) -> Resampled:
     def statistic(weights: npt.NDArray[Any]) -> FloatArray:
         if measure in RATES:
             edits, lengths = (weights @ sums).T

@@ -1,11 +1,11 @@
 """Precision and recall of labels where a scorer's verdict, not the equality of two labels, says what is right."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.records import JsonMapping, JsonObject
 from assay.registry import metric
 from assay.stats.classification import harmonic_mean, mean_ratio
 from assay.stats.resampling import of_cells
@@ -48,7 +48,7 @@ class LabelCounts:
         return harmonic_mean(precision, recall), each
 
 
-def _columns(params: Mapping[str, Any]) -> list[str]:
+def _columns(params: JsonMapping) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
@@ -77,7 +77,7 @@ def label_scores(
     for guess, true, right in zip(*labels, group.passed.tolist(), strict=True):
         counts.add(guess, true, right)
     scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     for name, (average, each) in scores.items():
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):

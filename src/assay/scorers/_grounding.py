@@ -1,11 +1,12 @@
 """How far retrieved passages support an answer: what `faithfulness` and `hallucination` are made of."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Score
+from assay.records import JsonMapping
 from assay.scorers._parameters import Case, Grounded, failed, unparsed_score
 from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, supported, texts
 from assay.scorers._transformers import check_model, chunks, load
@@ -74,10 +75,10 @@ class Grounds(NamedTuple):
     passages: list[str]
     share: float | None = None
     judgements: Sequence[Judgement] = ()
-    details: Mapping[str, Any] = {}
+    details: JsonMapping = {}
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     if params["method"] == "nli":
         if not params["model"]:
             fix = "add `model:` with a folder or a name on the hub, such as microsoft/deberta-base-mnli"

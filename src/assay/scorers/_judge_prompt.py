@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import nearest
 from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
@@ -41,7 +41,7 @@ class Question(NamedTuple):
     `threshold` is the score from which it passes."""
 
     texts: dict[str, str]
-    words: dict[str, Any]
+    words: JsonObject
     scale: Scale
     threshold: float
     label: str = ""
@@ -134,7 +134,7 @@ def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
 
 
 def check_panel(
-    params: Mapping[str, Any], where: str, *, must: Sequence[str], may: Sequence[str] = ()
+    params: JsonMapping, where: str, *, must: Sequence[str], may: Sequence[str] = ()
 ) -> None:
     """Refuse what no judge can work with; its prompt must show some variables and may show some more."""
     for name in ("repeats", "tries"):

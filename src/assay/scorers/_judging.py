@@ -15,7 +15,7 @@ import msgspec
 
 from assay.errors import BudgetError, LaneError, PermanentError
 from assay.interfaces import Completion, Context, Message, Model, Score
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.scorers._judge_prompt import AGAIN, GUARD, Question, Rendered, rendered
 from assay.store.keys import canonical, digest
 from assay.text.verdict_words import Range, Scale
@@ -59,7 +59,7 @@ class Panel(msgspec.Struct, frozen=True):
     rule: Rule = "majority"
     tries: int = 2
     temperature: float | None = 0.0
-    params: dict[str, Any] | None = None
+    params: JsonObject | None = None
     structured: Structured = "auto"
 
     @property
@@ -67,7 +67,7 @@ class Panel(msgspec.Struct, frozen=True):
         return [self.model] if isinstance(self.model, str) else self.model
 
     @property
-    def sent(self) -> dict[str, Any]:
+    def sent(self) -> JsonObject:
         """The sampling parameters of each call."""
         first = {} if self.temperature is None else {"temperature": self.temperature}
         return {**first, **(self.params or {})}
@@ -112,7 +112,7 @@ async def _member(
 ) -> Score:
     """One verdict. An error that another try would not mend is this member's alone."""
     model = context.model(model_name)
-    details: dict[str, Any] = {"judge": {"model": model_name, **identity(panel, asked, model)}}
+    details: JsonObject = {"judge": {"model": model_name, **identity(panel, asked, model)}}
     step = f"{asked.label.removeprefix('.')} {repeat if repeat > 1 else ''}".strip()
     messages = list(prompt.messages)
     text, problem = "", ""
@@ -159,7 +159,7 @@ async def _complete(
     offered = panel.structured == "always" or getattr(model, "schemas", False)
     if panel.structured == "never" or not offered:
         return await complete(**plain)
-    with_schema: dict[str, Any] = {**plain, "response_format": _response_format(scale)}
+    with_schema: JsonObject = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
     if panel.structured == "auto" and recall(**with_schema) is None:
         refused_before = recall(**plain) is not None
@@ -175,7 +175,7 @@ async def _complete(
     return completion
 
 
-def _response_format(scale: Scale) -> dict[str, Any]:
+def _response_format(scale: Scale) -> JsonObject:
     fields = {"reason": {"type": "string"}, "verdict": scale.schema()}
     schema = {
         "type": "object",
@@ -200,7 +200,7 @@ def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
 # ---- from verdicts to labels
 
 
-def _scored(asked: Question, verdict: Verdict, details: dict[str, Any]) -> Score:
+def _scored(asked: Question, verdict: Verdict, details: JsonObject) -> Score:
     score = asked.scale.score(verdict.value)
     grade = {"grade": verdict.value} if isinstance(asked.scale, Range) else {}
     details = {**details, "verdict": verdict.value, **grade, "reason": verdict.reason}
@@ -241,7 +241,7 @@ def _counted(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[floa
     return value, len(first) == 1 and value >= least - 1e-9
 
 
-def missing(scores: Iterable[Score], label: str, details: dict[str, Any]) -> Score:
+def missing(scores: Iterable[Score], label: str, details: JsonObject) -> Score:
     """The label of several verdicts where those that it needs are not there."""
     failed = [score for score in scores if score.outcome != "scored"]
     outcome = "unparsed" if any(score.outcome == "unparsed" for score in failed) else "errored"

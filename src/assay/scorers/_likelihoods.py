@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 from assay.interfaces import Score
-from assay.records import Response
+from assay.records import JsonObject, Response
 from assay.scorers._parameters import verdict
 
 
-def choices_in(response: Response) -> list[dict[str, Any]]:
+def choices_in(response: Response) -> list[JsonObject]:
     """What a likelihood task wrote."""
     output: Any = response.output
     if (

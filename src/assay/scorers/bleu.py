@@ -1,23 +1,22 @@
 """How many n-grams of an answer are in the references."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Measured, reads_answer
 from assay.text.translation import Measure, require_sacrebleu, segment
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     require_sacrebleu(where)
 
 
 def measured(
-    item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]
+    item: Item, response: Response, texts: Measured, measure: Measure, options: JsonObject
 ) -> Score:
     pair = texts.pair(item, response)
     result = segment(measure, options, pair.answer, pair.references)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from assay.errors import UserError
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import field_of
 from assay.scorers._sandbox.run import Limits, level_here, run_tests
@@ -90,7 +90,7 @@ async def code_tests(
     limits = Bounds(**bounds).limits()
     level = await context.thread(lambda: level_here(sandbox == "weak"))
     result = await context.thread(lambda: run_tests(code, tests, name, limits, level))
-    details: dict[str, Any] = {
+    details: JsonObject = {
         "passed_tests": result.passed,
         "tests": len(tests),
         "sandbox": level,

@@ -1,10 +1,9 @@
 """Whether an answer keeps to instructions that a program can check."""
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._instructions import follows
 from assay.scorers._languages import Detector, require_langdetect
@@ -12,7 +11,7 @@ from assay.scorers._parameters import field_of
 from assay.text.answers import without_reasoning
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     if params.get("detector") == "langdetect":
         require_langdetect(where)
 

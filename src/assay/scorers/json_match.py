@@ -2,13 +2,13 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import UserError, install_command
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import reads_answer
 from assay.scorers._regex_child import search
@@ -110,7 +110,7 @@ def json_match(
     expected_keys: list[str] | None = None,
     strict: bool = False,
     tolerance: float = 0.0,
-    schema: dict[str, Any] | None = None,
+    schema: JsonObject | None = None,
     response_field: str | None = None,
 ) -> Score:
     """The answer's JSON has the expected keys and values.
@@ -186,7 +186,7 @@ def _has(value: Any, path: str) -> bool:
     return True
 
 
-def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
+def _schema_problems(value: Any, schema: JsonObject) -> list[str]:
     try:
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import extend, validator_for
@@ -205,7 +205,7 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
 
 
-def _timed(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _timed(keywords: JsonMapping) -> JsonObject:
     """The keywords of a schema that look for patterns, with a limit of time for all together."""
     from jsonschema.exceptions import ValidationError
 

@@ -1,10 +1,9 @@
 """A model's answer to one question about an answer."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
@@ -18,7 +17,7 @@ from assay.scorers._judge_prompt import (
 from assay.scorers._judging import Panel, judged
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_scale(params["scale"], params["threshold"], where)
     check_panel(params, where, must=("answer",), may=("criterion",))
 

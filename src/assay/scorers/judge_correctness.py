@@ -1,10 +1,9 @@
 """Whether an answer agrees with the references, by a model's judgement."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     Question,
@@ -24,7 +23,7 @@ _SCALES: dict[Verdicts, tuple[Scale, float]] = {
 }
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "reference"))
 

@@ -1,10 +1,9 @@
 """Whether an answer says only what the retrieved passages say, by a model's judgement."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     Question,
@@ -23,7 +22,7 @@ Verdicts = Literal["binary", "fractional"]
 _SCALES: dict[Verdicts, Scale] = {"binary": YES_NO, "fractional": FRACTION}
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "context"))
 

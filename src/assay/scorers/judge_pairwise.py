@@ -1,17 +1,16 @@
 """Which of two answers a model prefers."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import Question, answer_text, check_panel, texts_of
 from assay.scorers._judging import Panel, judged
 from assay.text.verdict_words import PREFERENCE
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_panel(params, where, must=("first", "second"), may=("criterion",))
 
 

@@ -1,11 +1,10 @@
 """Several criteria, judged one by one."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import nearest, scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
@@ -20,7 +19,7 @@ from assay.scorers._judge_prompt import (
 )
 from assay.scorers._judging import Panel, joint_id, judged, missing
 
-Criteria = dict[str, Any] | list[Any]
+Criteria = JsonObject | list[Any]
 _FIELDS = ("name", "description", "weight", "scale", "threshold")
 
 
@@ -74,7 +73,7 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
             where=where,
             fix="write `name: what is asked`",
         )
-    fields: dict[str, Any] = entry
+    fields: JsonObject = entry
     for key in fields:
         if key not in _FIELDS:
             raise UserError(
@@ -106,7 +105,7 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
     )
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_scale(params["scale"], None, where)
     for criterion in criteria_of(params["criteria"], params["scale"], where):
         check_scale(criterion.scale, criterion.threshold, where)

@@ -1,9 +1,9 @@
 """The choice that a model finds most probable."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._likelihoods import choices_in, judged, targets
 from assay.text.expected import expectation
@@ -41,7 +41,7 @@ def likelihood_choice(
     )
 
 
-def _value(choice: dict[str, Any], by: By) -> float:
+def _value(choice: JsonObject, by: By) -> float:
     text, value = str(choice["text"]), float(choice["logprob"])
     if by == "raw":
         return value

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._allowed_arguments import Rules, declared_arguments
 from assay.scorers._parameters import unparsed_score
@@ -90,7 +90,7 @@ def tool_call(
     surplus = [call for number, call in enumerate(made) if number not in pairs.values()]
     extra = surplus if match == "exact" else []
     total = max(len(wanted), len(made)) if match == "exact" else len(wanted)
-    details: dict[str, Any] = {"expected": len(wanted), "made": len(made), "matched": len(pairs)}
+    details: JsonObject = {"expected": len(wanted), "made": len(made), "matched": len(pairs)}
     if missing or extra:
         details |= {"missing": _shown(missing), "unexpected": _shown(surplus)}
         details["reason"] = _reason(missing, extra, made, order)
@@ -113,7 +113,7 @@ def _made(response: Response, written: bool) -> list[ToolCall]:
 
 def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
     truth: Any = item.ground_truth
-    fields: dict[str, Any] = truth if isinstance(truth, dict) else {}
+    fields: JsonObject = truth if isinstance(truth, dict) else {}
     calls: Any = truth
     if (field or "tool_calls") in fields:
         calls = fields[field or "tool_calls"]
@@ -201,7 +201,7 @@ def _in_any_order(fits: Fits) -> dict[int, int]:
     return {i: j for j, i in taken.items()}
 
 
-def _shown(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+def _shown(calls: Sequence[ToolCall]) -> list[JsonObject]:
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 

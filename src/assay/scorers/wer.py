@@ -3,7 +3,7 @@
 from typing import Any
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Measured, reads_answer
 from assay.text.error_rate import Unit, error_rate, without_punctuation
@@ -28,7 +28,7 @@ def rated(
     rates = [error_rate(answer, comparable(reference), unit) for reference in pair.references]
     best = min(rates, key=lambda rate: (rate.share(), -rate.length))
     options = {"case_sensitive": case_sensitive, "no_punct": no_punct}
-    counted: dict[str, Any] = {"options": options, "references": len(rates), "counts": [*best]}
+    counted: JsonObject = {"options": options, "references": len(rates), "counts": [*best]}
     measure = {"word": "wer", "character": "cer"}[unit]
     passed = best.share() <= texts.threshold
     return Score(

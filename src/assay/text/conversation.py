@@ -6,13 +6,14 @@ by the caller, who knows the folder.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
+from assay.records import JsonMapping, JsonObject
 from assay.text.expected import answer_fields
 from assay.text.media import KINDS, part_of
 from assay.text.messages import content_text
@@ -45,11 +46,11 @@ class Asked(msgspec.Struct):
     """What an item asks: messages, parameters of its own, and whether each open turn of the user is answered."""
 
     messages: list[Message]
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     each: bool = False
 
 
-def conversation_in(fields: Mapping[str, Any]) -> tuple[str, list[Message]] | None:
+def conversation_in(fields: JsonMapping) -> tuple[str, list[Message]] | None:
     """The conversation among an item's fields, with the name of its field; None if there is none. Beside a question
     only `messages` are one."""
     asks = [name for name in DEFAULT_FIELDS if isinstance(fields.get(name), str)]
@@ -109,7 +110,7 @@ def _messages(turns: list[Any], name: str) -> Iterator[Message]:
             yield made
 
 
-def _shared_calls(turn: Mapping[str, Any], number: int) -> list[Any]:
+def _shared_calls(turn: JsonMapping, number: int) -> list[Any]:
     """ShareGPT's call of a tool: a turn whose value is the JSON of a call, or of several."""
     value = turn.get("value", turn.get("content"))
     try:
@@ -127,7 +128,7 @@ def _shared_calls(turn: Mapping[str, Any], number: int) -> list[Any]:
 
 
 def _function(call: Any) -> Message:
-    fields: dict[str, Any] = call if isinstance(call, dict) else {}
+    fields: JsonObject = call if isinstance(call, dict) else {}
     arguments = fields.get("arguments", fields.get("parameters", fields.get("input")))
     text = (
         arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
@@ -189,7 +190,7 @@ def _part(part: Any, place: str) -> Any:
         raise UserError(f"{place}: {error.what}", fix=error.fix) from None
 
 
-def _media(part: Mapping[str, Any], kind: str) -> Message:
+def _media(part: JsonMapping, kind: str) -> Message:
     source: Any = part.get("source")
     if isinstance(source, dict):  # Anthropic's
         if source.get("type") == "text":
@@ -210,7 +211,7 @@ def _media(part: Mapping[str, Any], kind: str) -> Message:
 # ---- files that stand beside the conversation
 
 
-def _with_media(messages: list[Message], fields: Mapping[str, Any]) -> list[Message]:
+def _with_media(messages: list[Message], fields: JsonMapping) -> list[Message]:
     """With the row's `images` and `audios` at their places: `<image>` in a text, or a part {type: image} alone."""
     queues: dict[str, list[Any]] = {}
     for kind in KINDS:

@@ -17,6 +17,7 @@ from typing import Any
 from assay import reading
 from assay.errors import TransientError, UserError
 from assay.interfaces import Message
+from assay.records import JsonMapping, JsonObject
 
 KINDS = ("image", "audio", "file")
 MEDIA_MB = 20.0  # for one file; the variable ASSAY_MEDIA_MB says otherwise
@@ -123,10 +124,10 @@ def _digest(content: bytes) -> str:
 def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> Message:
     """A part by address or with data, as OpenAI's API has it; by path {type, path}, to be found by whoever knows the
     folder. `source` is a text, or a mapping with one of path, url, data."""
-    more: dict[str, Any] = dict(detail or {})
+    more: JsonObject = dict(detail or {})
     declared = ""
     if isinstance(source, Mapping):
-        fields: Mapping[str, Any] = source
+        fields: JsonMapping = source
         more = {
             name: fields[name] for name in ("detail", "name") if isinstance(fields.get(name), str)
         } | more
@@ -169,7 +170,7 @@ def _blob(text: str) -> bytes:
     return _ESCAPED.sub(lambda byte: bytes([int(byte[1], 16)]), text.encode())
 
 
-def _at_address(kind: str, url: str, more: Mapping[str, Any]) -> Message:
+def _at_address(kind: str, url: str, more: JsonMapping) -> Message:
     if kind == "file":
         return {
             "type": "file",
@@ -200,7 +201,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def wire(reference: Mapping[str, Any], data: str) -> Message:
+def wire(reference: JsonMapping, data: str) -> Message:
     """The part of OpenAI's API for a reference, with its bytes as base64."""
     kind, found = reference["type"], reference["media_type"]
     if kind == "audio":

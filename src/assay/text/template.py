@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.errors import UserError
-from assay.records import Item
+from assay.records import Item, JsonObject
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template, nodes
@@ -24,7 +24,7 @@ _FIX = "make the template, or what it repeats, smaller (docs/prompts.md has the 
 LETTERS = 10_000_000  # of a prompt, and of any text or list on the way to it
 DEFAULT_FIELDS = ("prompt", "question", "problem")
 
-Variables = dict[str, Any]
+Variables = JsonObject
 Render = Callable[[Variables], Any]
 
 
@@ -36,7 +36,7 @@ def whole(item: Item) -> Variables:
 
 def variables(item: Item) -> Variables:
     """What a template is given of an item: everything but a ground truth that the row gives as such."""
-    fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}
+    fields: JsonObject = item.data if isinstance(item.data, dict) else {}
     own = whole(item)
     del own["ground_truth"]
     return {**own, "item": own, **fields}

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from assay.records import JsonObject
 from assay.text.json_out import NoJson, fenced, read_json
 
 _LONGEST = 100_000  # letters of a text that is read as Python
@@ -25,9 +26,9 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 def read_call(call: Any) -> ToolCall:
     """A call as OpenAI ({function: {name, arguments}}) or Anthropic ({name, input}) has it, or {name, arguments}."""
-    fields: dict[str, Any] = call if isinstance(call, dict) else {}
+    fields: JsonObject = call if isinstance(call, dict) else {}
     function: Any = fields.get("function")
-    held: dict[str, Any] = function if isinstance(function, dict) else fields
+    held: JsonObject = function if isinstance(function, dict) else fields
     name = held.get("name")
     if not isinstance(name, str) or not name:
         return ToolCall("", problem="the call names no tool")

@@ -1,7 +1,7 @@
 """The original's module names: a finder that makes the modules of the table, and the reason why a
 name is missing.
 
-Importing this file puts the finder into `sys.meta_path`. Only modules by the original's names do:
+Importing this file installs the finder. Only modules by the original's names do:
 what reads and writes folders imports none of them.
 """
 

@@ -44,7 +44,7 @@ from assay.formats.sygra.outputs import (
 )
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
-from assay.formats.sygra.types import Row, required
+from assay.formats.sygra.types import Place, Row
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
@@ -160,7 +160,7 @@ class SygraRun:
     @property
     def data_config(self) -> Row:
         config, where = self.source.get("data_config") or {}, f"{self.task.graph}: data_config"
-        return required(config, dict, "data_config is not a mapping", where)
+        return Place(config, where).need(dict, "data_config is not a mapping")
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""

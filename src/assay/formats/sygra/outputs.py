@@ -25,8 +25,8 @@ import numpy as np
 
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
-from assay.formats.sygra.modules import Loader
-from assay.formats.sygra.types import Config, Row, required
+from assay.formats.sygra.graph.called import Load
+from assay.formats.sygra.types import Config, Place, Row
 from assay.interfaces import IntArray, Log, Mask
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
@@ -209,52 +209,48 @@ class Processed(msgspec.Struct):
 
 
 def bind_processors(
-    entries: Any, load: Loader, source: Path, *, report_keys: str | None
+    entries: Any, load: Load, source: Path, *, report_keys: str | None
 ) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
-    where = f"{source}: graph_post_process"
-    listed = [] if entries is None else entries
-    required(listed, list, "graph_post_process must be a list", where)
-    return [_bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(listed)]
+    listed = Place([] if entries is None else entries, f"{source}: graph_post_process")
+    listed.need(list, "graph_post_process must be a list")
+    return [_bind(entry, load, report_keys) for entry in listed.entries()]
 
 
-def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
-    dotted, params = _name_and_params(entry, where)
-    made = load(dotted, f"{where}.processor")
+def _bind(at: Place, load: Load, report_keys: str | None) -> Processor:
+    dotted, params = _name_and_params(at)
+    made = load(dotted, f"{at.where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
     styled: Row = {**params, **({"report_keys": report_keys} if report_keys else {})}
+    place = f"{at.where}.params"
     try:
         instance = made(**_arguments(made, styled if is_ours else params))
     except Exception as error:
         what = f"{dotted} cannot be made: {type(error).__name__}: {error}"
-        raise UserError(what, where=f"{where}.params") from error
+        raise UserError(what, where=place) from error
     if not callable(getattr(instance, "process", None)):
-        raise UserError(f"{dotted} has no method `process(data, metadata)`", where=where)
+        raise at.error(f"{dotted} has no method `process(data, metadata)`")
     bound = Processor(dotted.rpartition(".")[2], instance, params, is_ours)
     if isinstance(instance, MetricCollatorPostProcessor):
         bound.collator = instance
     elif isinstance(params.get("aggregator_metrics_map"), list):
         bound.collator = MetricCollatorPostProcessor(**styled)
-    where = f"{where}.params.aggregator_metrics_map"
+    place += ".aggregator_metrics_map"
     if bound.collator is instance or dotted == COLLATOR:
-        _check_made(bound.collator, where)
+        _check_made(bound.collator, place)
     if type(instance) is MetricCollatorPostProcessor or dotted == COLLATOR:
-        bound.where = where
+        bound.where = place
     return bound
 
 
-def _name_and_params(entry: Any, where: str) -> tuple[str, Row]:
+def _name_and_params(at: Place) -> tuple[str, Row]:
     """Return the name of an entry's processor, and its parameters."""
-    if isinstance(entry, str):
-        entry = {"processor": entry}
+    entry = {"processor": at.value} if isinstance(at.value, str) else at.value
     if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
-        raise UserError(
-            "an entry names no processor", where=where, fix="write `- processor: dotted.Class`"
-        )
-    params = entry.get("params")
-    if params is not None and not isinstance(params, dict):
-        raise UserError("params must be a mapping", where=f"{where}.params")
-    return entry["processor"], dict(params or {})
+        raise at.error("an entry names no processor", "write `- processor: dotted.Class`")
+    params = Place(entry, at.where)("params")
+    params.need(dict | None, "params must be a mapping")
+    return entry["processor"], dict(params.value or {})
 
 
 def _arguments(made: Any, params: Config) -> Row:

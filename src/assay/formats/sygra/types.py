@@ -24,6 +24,10 @@ class Place(NamedTuple):
         """Return what a mapping has under a key."""
         return Place(self.value.get(key), f"{self.where}.{key}")
 
+    def inside(self, key: str) -> "Place":
+        """Return what a mapping has under a key, at the place of the mapping."""
+        return Place(self.value.get(key), self.where)
+
     def entries(self) -> "Iterator[Place]":
         """Yield the entries of a list."""
         return (Place(entry, f"{self.where}[{n}]") for n, entry in enumerate(self.value))

@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.types import Config, Row, required
+from assay.formats.sygra.types import Config, Place, Row
 from assay.registry import nearest
 
 _PLAIN = frozenset({str, int, bool, type(None)})
@@ -119,42 +119,36 @@ Load = Callable[[str, str], Any]
 Stage = Callable[[Records], Records]
 
 
-def stages(steps: Any, load: Load, where: str) -> list[Stage]:
-    """A function from records to records for each entry; a class that cannot be used is named with its place."""
-    fix = "write `- transform: package.module.Class`"
-    listed = required(steps or [], list, "transformations must be a list", where, fix)
-    return [
-        _stage(step, load, f"{where}.transformations[{number}]")
-        for number, step in enumerate(listed)
-    ]
+def stages(at: Place, load: Load) -> list[Stage]:
+    """Return a function from records to records for each entry; a class that cannot be used is named with its place."""
+    if not at.value:
+        return []
+    at.need(list, "transformations must be a list", "write `- transform: package.module.Class`")
+    return [_stage(step, load) for step in at.entries()]
 
 
-def _stage(step: Any, load: Load, where: str) -> Stage:
+def _stage(at: Place, load: Load) -> Stage:
+    step, where = at
     if not isinstance(step, Mapping) or not isinstance(step.get("transform"), str):
-        raise UserError(
-            f"a transformation names no class: {step!r}",
-            where=where,
-            fix="add `transform: package.Class`",
-        )
+        what = f"a transformation names no class: {step!r}"
+        raise at.error(what, "add `transform: package.Class`")
     dotted: str = step["transform"]
     params = step.get("params")
     if not isinstance(params, Mapping | None):
-        raise UserError(f"params must be a mapping, got {params!r}", where=where)
+        raise at.error(f"params must be a mapping, got {params!r}")
     made = load(dotted, where)
     try:
         instance = made() if isinstance(made, type) else made
     except Exception as error:
-        raise UserError(
-            f"{dotted!r} cannot be made: {type(error).__name__}: {error}", where=where
-        ) from error
+        raise at.error(f"{dotted!r} cannot be made: {type(error).__name__}: {error}") from error
     transform = getattr(instance, "transform", None)
     if not callable(transform):
         fix = "give its class a method `transform(data, params)`"
-        raise UserError(f"{dotted!r} is not a transform", where=where, fix=fix)
+        raise at.error(f"{dotted!r} is not a transform", fix)
     settings = dict(params or {})
     if isinstance(instance, Streamed) and type(instance).transform is Streamed.transform:
         return lambda records: _streamed(instance, records, settings, where)
-    return lambda records: _listed(lambda rows: transform(rows, settings), dotted, records, where)
+    return lambda records: _listed(lambda rows: transform(rows, settings), dotted, records, at)
 
 
 def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> Records:
@@ -166,27 +160,33 @@ def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> 
 
 
 def _listed(
-    transform: Callable[[list[Record]], Any], name: str, records: Records, where: str
+    transform: Callable[[list[Record]], Any], name: str, records: Records, at: Place
 ) -> Records:
-    """User code, which is given all records at once."""
+    """Yield what user code makes of the records, which is given all of them at once."""
     everything = list(records)
+    what = f"the transformation {name!r}"
     try:
         result = transform(everything)
         if not isinstance(result, Iterable) or isinstance(result, Mapping | str):
-            what = f"the transformation {name!r} returned {type(result).__name__}, not a list of records"
-            raise UserError(what, where=where, fix="return the list from `transform`")
+            kind = type(result).__name__
+            raise at.error(
+                f"{what} returned {kind}, not a list of records", "return the list from `transform`"
+            )
         rows = iter(result)
         del everything, result
         for row in rows:
             if not isinstance(row, Mapping):
-                what = f"the transformation {name!r} returned a list with {type(row).__name__}, not records"
-                raise UserError(what, where=where, fix="return a list of dictionaries")
+                kind = type(row).__name__
+                raise at.error(
+                    f"{what} returned a list with {kind}, not records",
+                    "return a list of dictionaries",
+                )
             yield cleaned(dict(row))
     except UserError:
         raise
     except Exception as error:
-        what = f"the transformation {name!r} failed: {type(error).__name__}: {error}"
-        raise UserError(what, where=where, fix="run it by hand to see its traceback") from error
+        fix = "run it by hand to see its traceback"
+        raise at.error(f"{what} failed: {type(error).__name__}: {error}", fix) from error
 
 
 __all__ = [

@@ -93,7 +93,7 @@ def structure(at: Place, native: Native, load: Load) -> Structure | None:
         return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
     what, fix = "structured output has no schema", "add `fields:` or name a class"
     schema.need(Mapping, what, fix)
-    fields = Place(schema.value.get("fields"), schema.where).need_some(Mapping, what, fix)
+    fields = schema.inside("fields").need_some(Mapping, what, fix)
     described = {
         str(key): field if isinstance(field, Mapping) else {"type": field}
         for key, field in fields.items()
@@ -210,9 +210,7 @@ class Asking:
     """One model as one node uses it; `more` are parameters of the node."""
 
     def __init__(self, at: Place, step: str, around: Surroundings, more: Config) -> None:
-        name = Place(at.value.get("name"), at.where).need(
-            str, "the model has no name", "write `model: {name: …}`"
-        )
+        name = at.inside("name").need(str, "the model has no name", "write `model: {name: …}`")
         if name not in around.models:
             raise at("name").error(f"unknown model {name!r}", nearest(name, around.models))
         check_medium(at)

@@ -115,7 +115,7 @@ class SamplerNode(Node):
         super().__init__(name, at, around)
         what, fix = "a weighted_sampler needs `attributes`", "add `attributes: {name: …}`"
         listed = at("attributes")
-        attributes = listed.need_some(Mapping, what, fix)
+        attributes = at.inside("attributes").need_some(Mapping, what, fix)
         self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {str(key): _attribute(listed(key), around) for key in attributes}
         self.code = [digest("draws", canonical(draw)).hex() for draw in self._draws.values()]
@@ -389,7 +389,7 @@ class MultiLlmNode(Node):
     def __init__(self, name: str, at: Place, around: Surroundings) -> None:
         super().__init__(name, at, around)
         models, what = at("models"), "a multi_llm node needs `models`"
-        models.need_some(Mapping, what, "add `models: {label: {name: …}}`")
+        at.inside("models").need_some(Mapping, what, "add `models: {label: {name: …}}`")
         self._after = around.function(at(_TOGETHER), name)
         self._key = None if self._after else _single_key(at, _TOGETHER)
         self._nodes = {
