@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
-from assay.records import JsonObject
+from assay.records import JsonObject, is_number
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 
@@ -20,7 +20,7 @@ def once(group: Group, name: str) -> tuple[list[int], Any]:
     given = group.columns[f"response.{name}"]
     seen: dict[Any, int] = {}
     for at, value in enumerate(given):
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if is_number(value):
             seen.setdefault(at if numbers[at] is None else ("response", numbers[at]), at)
     rows = list(seen.values())
     return rows, np.array([given[at] for at in rows], dtype=np.float64)
@@ -50,9 +50,7 @@ def statistics(
     rows, values = once(group, name)
     items = group.item[rows]
     if not rows:
-        return Values(
-            value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
-        )
+        return Values(fields=fields, reason=f"no response behind these rows has {name!r}")
     intervals = {
         each: quantile_interval(group.unit[rows], values, share, group.level)
         for each, share in _SHARES.items()

@@ -32,14 +32,14 @@ def too_few(
         return None
     fewest = int(samples.min())
     return Values(
-        value=None,
         fields={"k": k, **(fields or {})},
         reason=f"k = {k}, but an item has {fewest} samples",
     )
 
 
 def short_fields(samples: Counts, k: int) -> JsonObject:
-    """What a row says about items that have fewer than k samples after the policy; nothing without any."""
+    """Return what a row says about items that have fewer than k samples after the policy; nothing
+    without any."""
     short = int(np.count_nonzero(samples < k))
     if not short:
         return {}

@@ -83,7 +83,7 @@ def classification(
     }
     if not cases:
         missing = f"no row has {actual!r} or a flag tp, tn, fp or fn; name the fields in `predicted` and `actual`"
-        return Values(value=None, fields=counts, reason=missing)
+        return Values(fields=counts, reason=missing)
     names = sorted(
         {_sortable(name): name for case in cases for name in case[1:] if name is not None}.items()
     )
@@ -99,9 +99,7 @@ def classification(
     if positive is not None:
         fields |= _binary(matrix, numbers.get(_sortable(positive)))
     if statistic not in fields:
-        return Values(
-            value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`"
-        )
+        return Values(fields=fields, reason=f"{statistic} needs the parameter `positive`")
     rows = [case.at for case in cases]
     found = Values(value=fields[statistic], fields=fields, rows=rows)
     ratio = _ratio(statistic, true, guess, numbers.get(_sortable(positive), -2))

@@ -29,13 +29,11 @@ def corpus_score(group: Group) -> Values:
     entries: list[JsonObject] = [group.columns[CORPUS][at] for at in rows]
     counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not entries:
-        return Values(value=None, fields=counts, reason="no label has the counts of a corpus")
+        return Values(fields=counts, reason="no label has the counts of a corpus")
     measure = entries[0]["measure"]
     options = entries[0]["options"]
     if any((entry["measure"], entry["options"]) != (measure, options) for entry in entries):
-        return Values(
-            value=None, fields=counts, reason="the answers were scored with different options"
-        )
+        return Values(fields=counts, reason="the answers were scored with different options")
     references = {int(entry["references"]) for entry in entries}
     named = (
         {}

@@ -36,24 +36,24 @@ def corrected_pass_rate(group: Group) -> Values:
     raw = float(group.passed.mean())
     fields: dict[str, Any] = {"raw_pass_rate": raw, "sensitivity": None, "specificity": None}
     if any(group.columns["players"]):
-        return Values(value=None, fields=fields, reason="in a match nobody passes: see win_rate")
+        return Values(fields=fields, reason="in a match nobody passes: see win_rate")
     calibration = group.calibration
     if calibration is None:
         reason = "the judge is not calibrated; label some answers, then run `assay judge calibrate`"
-        return Values(value=None, fields=fields, reason=reason)
+        return Values(fields=fields, reason=reason)
     errors = Confusion(**calibration["confusion"])
     rates = {"sensitivity": errors.sensitivity, "specificity": errors.specificity}
     fields |= {name: rate for name, rate in rates.items() if math.isfinite(rate)}
     fields["calibration_labels"] = calibration.get("labels")
     if _judges(group.columns[JUDGE]) != {calibration.get("judge")}:
         reason = "the calibration is of another judge: run `assay judge calibrate` again"
-        return Values(value=None, fields=fields, reason=reason)
+        return Values(fields=fields, reason=reason)
     found = _from_own_labels(group, calibration.get("labelled") or {})
     if found.value is None:
         size = worth(group.unit, group.passed.astype(np.float64), np.ones(len(group.item)))
         found = rogan_gladen(raw, size, errors, group.level)
     if found.value is None or found.low is None or found.high is None:
-        return Values(value=None, fields=fields, reason=found.reason)
+        return Values(fields=fields, reason=found.reason)
     return Values(value=found.value, fields=fields, interval=(found.low, found.high, found.method))
 
 

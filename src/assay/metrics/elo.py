@@ -31,9 +31,9 @@ def elo(
     judged = [pair for pair in pairs if pair.payoffs and pair.players[0] != pair.players[1]]
     names = sorted({name for pair in judged for name in pair.players})
     if not judged:
-        return Values(value=None, reason="no verdict could be read" if pairs else NO_MATCH)
+        return Values(reason="no verdict could be read" if pairs else NO_MATCH)
     if player and player not in names:
-        return Values(value=None, reason=f"{player!r} is none of the players: {', '.join(names)}")
+        return Values(reason=f"{player!r} is none of the players: {', '.join(names)}")
     number = {name: at for at, name in enumerate(names)}
     matches = Matches(
         item=codes_of([pair.item for pair in judged]).astype(np.int32),
@@ -45,9 +45,7 @@ def elo(
     table = counted(matches)
     groups = pieces(table.played > 0)
     if len(groups) > 1:
-        return Values(
-            value=None, reason=f"the players fall into {len(groups)} groups that never met"
-        )
+        return Values(reason=f"the players fall into {len(groups)} groups that never met")
     shuffled, ranked = ratings(matches, level=group.level, rounds=rounds, seed=seed)
     played = table.played.sum(axis=1)
     rated = [

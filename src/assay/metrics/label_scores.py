@@ -81,7 +81,7 @@ def label_scores(
     for name, (average, each) in scores.items():
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
-        return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
+        return Values(fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
     resampled = _resampled(group, *labels, statistic)
     return Values(
         value=scores[statistic][0], fields=fields, resampled=resampled, rows=_with_labels(*labels)
@@ -89,8 +89,8 @@ def label_scores(
 
 
 def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
-    """How the averages change with the items. What was not seen is a right and a wrong row of each
-    label."""
+    """Return how the averages change with the items. What was not seen is a right and a wrong row
+    of each label."""
     cells: dict[tuple[Any, Any, bool], int] = {}
     labels = sorted({*predicted, *actual} - {None})
     unseen = [(label, label, right) for label in labels for right in (False, True)]

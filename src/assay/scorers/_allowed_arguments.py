@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from assay.records import JsonMapping, JsonObject
+from assay.records import JsonMapping, JsonObject, as_list, as_object
 from assay.scorers.json_match import equal
 from assay.text.tool_calls import ToolCall
 
@@ -81,7 +81,7 @@ class Rules(NamedTuple):
 def declared_arguments(tools: Any) -> dict[str, JsonObject]:
     """The JSON Schema of each tool's arguments, from descriptions as OpenAI, Anthropic or the leaderboard has them."""
     found: dict[str, JsonObject] = {}
-    for tool in tools if isinstance(tools, list) else [tools]:
+    for tool in as_list(tools):
         held: Any = tool.get("function", tool) if isinstance(tool, dict) else {}
         schema: Any = held.get("parameters") or held.get("input_schema") or {}
         properties: Any = schema.get("properties") if isinstance(schema, dict) else None
@@ -92,11 +92,10 @@ def declared_arguments(tools: Any) -> dict[str, JsonObject]:
 
 
 def _is_of(schema: Any, value: Any) -> bool:
-    """Whether a value has the declared type; a whole number is a float too, but not the other way round."""
-    fields: JsonObject = schema if isinstance(schema, dict) else {}
-    named: Any = fields.get("type")
-    names: list[Any] = named if isinstance(named, list) else [named]
-    kinds = [_KINDS.get(str(name), object) for name in names]
+    """Return whether a value has the declared type; a whole number is a float too, but not the
+    other way round."""
+    fields = as_object(schema)
+    kinds = [_KINDS.get(str(name), object) for name in as_list(fields.get("type"))]
     if isinstance(value, bool):
         return bool in kinds or object in kinds
     if not isinstance(value, tuple(kinds)):

@@ -26,8 +26,8 @@ _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\
 def follows(
     text: str, instruction: str, arguments: Mapping[str, Any], detector: Detector = "words"
 ) -> bool:
-    """Whether a text keeps to an instruction; an empty one never does. LookupError for an instruction, or arguments,
-    that are none of IFEval's."""
+    """Return whether a text keeps to an instruction; an empty one never does. LookupError for an
+    instruction, or arguments, that are none of IFEval's."""
     check = _CHECKS.get(instruction)
     if check is None:
         raise LookupError(
@@ -49,7 +49,7 @@ def _related(count: int, relation: str, limit: float) -> bool:
 
 
 def _language(text: str, language: str, detector: Detector) -> bool:
-    """What has no language (digits, signs) is in every one."""
+    """Return whether a text is in a language; one without any (digits, signs) is in each."""
     if detector == "words" and language not in LANGUAGES:
         raise LookupError(
             f"`detector: words` does not know the language {language!r}; langdetect may"

@@ -77,7 +77,7 @@ def texts_of(
 
 
 def answer_text(response: Response, strip_reasoning: bool) -> str:
-    """What is judged: the answer, or its JSON where it is not text."""
+    """Return what is judged: the answer, or its JSON where it is not text."""
     if response.response or response.output is None:
         return answer_of(response, strip_reasoning=strip_reasoning)
     return msgspec.json.encode(response.output).decode()

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Meta
 
-from assay.records import Item, Response
+from assay.records import Item, Response, as_list
 from assay.registry import nearest
 from assay.text.json_out import at_path
 
@@ -30,36 +30,8 @@ _IDS = ("doc_id", "document_id", "docid", "id", "_id", "key")
 _GRADES = ("grade", "relevance", "score", "label")
 Words = Literal["plain", "split"]
 
-FUNCTION_WORDS = frozenset(
-    {
-        "the",
-        "a",
-        "an",
-        "is",
-        "was",
-        "are",
-        "were",
-        "be",
-        "been",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "of",
-        "and",
-        "or",
-        "but",
-        "this",
-        "that",
-        "these",
-        "those",
-        "it",
-        "its",
-        "they",
-        "their",
-    }
-)
+_FUNCTION_WORDS = "the a an is was are were be been in on at to for of and or but this that these those it its they their"
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?]+(?:\s+|$)")
 
@@ -112,11 +84,7 @@ def relevant(item: Item, field: str | None = None) -> dict[str, float]:
     if isinstance(truth, dict):
         graded = {str(id): float(grade) for id, grade in cast("dict[str, Any]", truth).items()}
     else:
-        graded = dict(
-            _graded(entry)
-            for entry in (truth if isinstance(truth, list) else [truth])
-            if entry is not None
-        )
+        graded = dict(_graded(entry) for entry in as_list(truth) if entry is not None)
     graded = {id: grade for id, grade in graded.items() if grade > 0}
     if not graded:
         raise LookupError("the item has no relevant document")
@@ -181,7 +149,7 @@ def flat(text: str) -> str:
 
 
 def holds(passage: str, text: str, whole_words: bool = True) -> bool:
-    """Whether one flat text is in another."""
+    """Return whether one flat text is in another."""
     return f" {text} " in f" {passage} " if whole_words else text in passage
 
 

@@ -89,7 +89,8 @@ def _scores(kind: str, names: list[str], followed: list[bool]) -> list[Score]:
 
 
 def _loose(text: str) -> list[str]:
-    """What else counts as the answer: without its first line, its last line, both; each without asterisks."""
+    """Return what else counts as the answer: without its first line, its last line, both; each
+    without asterisks."""
     lines = text.split("\n")
     cut = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     return [*cut, *(version.replace("*", "") for version in (text, *cut))]

@@ -76,7 +76,7 @@ def math_equivalence(
 
 
 def _verdict(reference: str, text: str, tolerance: float, decided: Any) -> bool | str:
-    """Whether the two are equal, or why that is not known."""
+    """Return whether the two are equal, or why that is not known."""
     if "".join(reference.split()) == "".join(text.split()):
         return True
     try:
@@ -134,7 +134,7 @@ def _bare(text: str) -> str:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether it is an answer by itself, and no sentence around one."""
+    """Return whether it is an answer by itself, and no sentence around one."""
     try:
         answer = answer_in(text)
     except (NotMath, RecursionError):

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, Response, as_list, is_number
 from assay.registry import scorer
 from assay.scorers._parameters import Texts, reads_answer
 from assay.scorers._regex_child import search
@@ -72,15 +72,14 @@ def numeric_match(
 
 
 def _wanted(value: Any) -> list[Number]:
-    values: list[Any] = value if isinstance(value, list) else [value]
-    numbers = [_number(entry) for entry in values if entry is not None]
+    numbers = [_number(entry) for entry in as_list(value) if entry is not None]
     if not numbers:
         raise LookupError("the item has no expected number")
     return numbers
 
 
 def _number(value: Any) -> Number:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return Number(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False)
     found = _text_number(value) if isinstance(value, str) else None
     if found is None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.records import Item, JsonObject, Response
+from assay.records import Item, JsonObject, Response, as_list, as_object
 from assay.registry import scorer
 from assay.scorers._allowed_arguments import Rules, declared_arguments
 from assay.scorers._parameters import unparsed_score
@@ -113,7 +113,7 @@ def _made(response: Response, written: bool) -> list[ToolCall]:
 
 def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
     truth: Any = item.ground_truth
-    fields: JsonObject = truth if isinstance(truth, dict) else {}
+    fields = as_object(truth)
     calls: Any = truth
     if (field or "tool_calls") in fields:
         calls = fields[field or "tool_calls"]
@@ -123,10 +123,7 @@ def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
         and not (by_name and len(fields) == 1)
     ):
         calls = expectation(item, field)
-    read = [
-        _named(call) if by_name else read_call(call)
-        for call in (calls if isinstance(calls, list) else [calls])
-    ]
+    read = [_named(call) if by_name else read_call(call) for call in as_list(calls)]
     problem = next((call.problem for call in read if call.problem), "")
     if problem:
         if all(not call.name for call in read):

@@ -37,7 +37,8 @@ def within_box(
 
 
 def contains(box: JsonMapping, x: float, y: float) -> bool:
-    """Whether the box, edges included, has the point; KeyError, TypeError or ValueError if it is not a box."""
+    """Return whether the box, edges included, has the point; KeyError, TypeError or ValueError if
+    it is not a box."""
     left, top = float(box["x"]), float(box["y"])
     return left <= x <= left + float(box["width"]) and top <= y <= top + float(box["height"])
 

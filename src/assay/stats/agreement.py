@@ -55,7 +55,8 @@ def agreement(
     coefficient: Coefficient = "krippendorff_alpha",
     level: Level = "nominal",
 ) -> Agreement:
-    """How far the columns of `votes` agree: a row for each answer, NaN where a rater gave no vote.
+    """Return how far the columns of `votes` agree: a row for each answer, NaN where a rater gave no
+    vote.
 
     `item` has the item of each answer; without it, each answer is one. `level` says how far two votes lie apart. At the
     nominal level they are equal or not. Further, for α, ordinal votes differ by their ranks and interval votes by their
@@ -135,7 +136,8 @@ class _Table(NamedTuple):
     values: FloatArray
 
     def votes(self, codes: Ints, level: Level = "nominal") -> FloatArray:
-        """How many of each row's votes are of each value; at the interval level their number, sum and squares."""
+        """Return how many of each row's votes are of each value; at the interval level their
+        number, sum and squares."""
         rows, raters = np.nonzero(codes != MISSING)
         given = codes[rows, raters]
         if level == "interval":

@@ -95,8 +95,8 @@ def _ratio(part: Matrix, whole: Matrix) -> FloatArray:
 
 
 def resampled(matrix: Matrix, item: Integers, true: Matrix, guess: Matrix, name: str) -> Resampled:
-    """How a score of these cases, which belong to items, changes with the items. What was not seen
-    is one right answer to each class and one without a prediction."""
+    """Return how a score of these cases, which belong to items, changes with the items. What was
+    not seen is one right answer to each class and one without a prediction."""
     classes, columns = matrix.shape
     codes = true * columns + np.where(guess == NONE, classes, guess)
     right = np.arange(classes) * (columns + 1)

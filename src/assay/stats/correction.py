@@ -202,7 +202,7 @@ def weighted_contributions(
 
 
 def worth(item: Items, values: FloatArray, weight: FloatArray) -> float:
-    """How many independent answers would tell as much about the mean of these."""
+    """Return how many independent answers would tell as much about the mean of these."""
     if not len(values):
         return 0.0
     (per_item, _), size = weighted_contributions(item, values, weight), equal_samples(weight)

@@ -70,7 +70,8 @@ def even(weight: float, players: int) -> Virtual:
 
 
 def chances(place: FloatArray, players: int) -> tuple[FloatArray, FloatArray]:
-    """What each player may expect against each other one, points and ties (sets x players x players)."""
+    """Return what each player may expect against each other one, points and ties (sets x players x
+    players)."""
     strengths = place[:, :players]
     nu = np.exp(place[:, players])[:, None, None] if place.shape[1] > players else 0.0
     rise = np.exp((strengths[:, :, None] - strengths[:, None, :]) / 2)

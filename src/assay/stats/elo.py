@@ -30,7 +30,7 @@ Orders = Codes
 def k_factor(
     played: int, k_start: float = K_START, k_floor: float = K_FLOOR, decay: float = DECAY
 ) -> float:
-    """How far a match moves a player who has played this many before."""
+    """Return how far a match moves a player who has played this many before."""
     return float((k_start - k_floor) * np.exp(-decay * played) + k_floor)
 
 
@@ -104,7 +104,7 @@ def elo(
 
 
 def _covariance(matches: Matches, rounds: int, random: np.random.Generator) -> FloatArray:
-    """How the mean ratings vary and covary with the items.
+    """Return how the mean ratings vary and covary with the items.
 
     The rounds' means vary with the items and with their few shuffles. The latter's share is known from the differences
     between these, and is taken off. Each round has further matches at random, about one for each player: who won all

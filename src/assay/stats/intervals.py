@@ -88,7 +88,8 @@ def wilson_of_items(
 
 
 def effective_samples(values: FloatArray, samples: int) -> float:
-    """How many independent verdicts would tell as much about the mean of per-item pass rates, at most the samples."""
+    """Return how many independent verdicts would tell as much about the mean of per-item pass
+    rates, at most the samples."""
     items, effect = _design(values, min(max(float(values.mean()), 0.0), 1.0), None)
     return min(items / effect, float(samples))
 

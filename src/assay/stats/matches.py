@@ -90,7 +90,8 @@ class Reconciled(NamedTuple):
 
 
 def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: Integers) -> Reconciled:
-    """What the verdicts on each pair of answers come to: rows from one of `starts` to the next are of one pair.
+    """Return what the verdicts on each pair of answers come to: rows from one of `starts` to the
+    next are of one pair.
 
     `seats` is how many orders of the seats a row's pair was to be judged in. Who does not win in each of them does not
     win: verdicts that disagree, or one where there should be two, are a tie.
@@ -126,7 +127,7 @@ def rungs(wins: Ints, ties: Ints) -> list[list[int]]:
 
 
 def bounded(wins: Ints, ties: Ints) -> bool:
-    """Whether finite strengths are the most likely ones.
+    """Return whether finite strengths are the most likely ones.
 
     Players must be on one rung. And where there are ties, some way round must have more wins than ties: if A beat B
     and tied with B, ever larger strengths of A with ever more ties fit ever better.

@@ -163,7 +163,7 @@ class _Blocks:
         self.weight = len(cells) / max(met, 1)
 
     def tally(self, weights: Weights) -> Tally:
-        """What happened in rounds that have the blocks so often."""
+        """Return what happened in rounds that have the blocks so often."""
         met, payoff = (
             (weights @ self.played).astype(np.float64),
             (weights @ self.payoff).astype(np.float64),
@@ -175,7 +175,8 @@ class _Blocks:
         return Tally(played, points.sum(axis=2), (weights @ self.ties).astype(np.float64))
 
     def scores(self, place: FloatArray) -> Weights:
-        """How each block pulls at each parameter: what happened in it less what was to be expected."""
+        """Return how each block pulls at each parameter: what happened in it less what was to be
+        expected."""
         expected, tied = (
             table[0, self.first, self.second].astype(np.float32)
             for table in chances(place, self.players)
@@ -208,7 +209,7 @@ class _Blocks:
         return sums
 
     def drawn(self, rounds: int, random: np.random.Generator) -> Weights:
-        """How often each round has each block."""
+        """Return how often each round has each block."""
         drawn = np.empty((rounds, self.count), np.float32)
         piece = max(1, _DRAWS // self.count)
         for start in range(0, rounds, piece):
@@ -291,9 +292,10 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
 
 
 def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> Mask:
-    """Whether each player surely stands behind each other one: it is ahead in less than a `tail` of the rounds, and
-    they lie apart by more than the largest of all pairs' distances goes astray but in a share of two `tail`s of the
-    rounds, in standard errors (`drawn`: players x rounds).
+    """Return whether each player surely stands behind each other one: it is ahead in less than a
+    `tail` of the rounds, and they lie apart by more than the largest of all pairs' distances goes
+    astray but in a share of two `tail`s of the rounds, in standard errors (`drawn`: players x
+    rounds).
 
     Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten; and the
     standard errors of very few items say little.

@@ -46,7 +46,8 @@ def json_of(response: Response, field: str | None = None) -> Any:
 
 
 def without_reasoning(text: str) -> str:
-    """What follows the last closing tag; empty if the reasoning never ends. Text without tags comes back as it is.
+    """Return what follows the last closing tag; empty if the reasoning never ends. Text without
+    tags comes back as it is.
 
     A closing tag alone is usual (the chat template has written the opener); an opening tag alone means that the model
     ran out of tokens before it answered.

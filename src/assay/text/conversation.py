@@ -13,7 +13,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
-from assay.records import JsonMapping, JsonObject
+from assay.records import JsonMapping, JsonObject, as_list, as_object
 from assay.text.expected import answer_fields
 from assay.text.media import KINDS, part_of
 from assay.text.messages import content_text
@@ -120,15 +120,14 @@ def _shared_calls(turn: JsonMapping, number: int) -> list[Any]:
             f"the tool call in message {number} is not JSON",
             fix='write {"name": …, "arguments": …}',
         ) from None
-    calls: list[Any] = decoded if isinstance(decoded, list) else [decoded]
     return [
         {"id": f"call_{number}_{n}", "type": "function", "function": _function(call)}
-        for n, call in enumerate(calls, 1)
+        for n, call in enumerate(as_list(decoded), 1)
     ]
 
 
 def _function(call: Any) -> Message:
-    fields: JsonObject = call if isinstance(call, dict) else {}
+    fields = as_object(call)
     arguments = fields.get("arguments", fields.get("parameters", fields.get("input")))
     text = (
         arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()

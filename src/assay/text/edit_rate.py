@@ -143,7 +143,8 @@ class _Table:
 
 
 def _best_shift(table: _Table, tried: int) -> tuple[int, list[str], int]:
-    """How much the best shift gains, the text after it, and how many have been tried in all."""
+    """Return how much the best shift gains, the text after it, and how many have been tried in
+    all."""
     words = table.words
     align, reference_wrong, text_wrong = table.alignment()
     best: tuple[int, int, int, int, list[str]] | None = None

@@ -23,7 +23,7 @@ _ANSWER_NAME = re.compile(
 
 
 def answer_fields(names: Iterable[str]) -> list[str]:
-    """Those of some fields that probably hold the answer."""
+    """Return those of some fields that probably hold the answer."""
     return [
         name
         for name in names

@@ -104,8 +104,8 @@ def objects_in(text: str) -> list[tuple[int, int, JsonObject]]:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """What a dotted path leads to (`a.b`, `items.0.name`, `items[0].name`; a literal key with dots comes first);
-    KeyError if there is nothing."""
+    """Return what a dotted path leads to (`a.b`, `items.0.name`, `items[0].name`; a literal key
+    with dots comes first); KeyError if there is nothing."""
     if isinstance(value, dict) and path in value:
         return value[path]
     for step in path.replace("[", ".").replace("]", "").split("."):

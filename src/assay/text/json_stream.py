@@ -39,8 +39,9 @@ class BrokenJson(ValueError):
 
 
 def json_entries(file: IO[bytes]) -> tuple[Shape, Iterator[tuple[str, Any]]]:
-    """What the file is, and (key, value) of each entry; the key is empty for lists and lines. A file that begins with
-    an object is an object of entries if its first value is an object, too, else lines."""
+    """Return what the file is, and (key, value) of each entry; the key is empty for lists and
+    lines. A file that begins with an object is an object of entries if its first value is an
+    object, too, else lines."""
     window = _Window(file)
     shape = _shape(window)
     return shape, _entries(window, shape)

@@ -54,7 +54,7 @@ _ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
 def media_type(content: bytes) -> str:
-    """What a file is, by its first bytes; "" if it is none that can be sent."""
+    """Return what a file is, by its first bytes; "" if it is none that can be sent."""
     known = next((name for start, name in _STARTS if content.startswith(start)), "")
     if known:
         return known
@@ -304,7 +304,7 @@ def restored(messages: Sequence[Message], data: Mapping[str, str]) -> list[Messa
 
 
 def has_media(messages: Sequence[Message]) -> bool:
-    """Whether there is a part that is no text."""
+    """Return whether there is a part that is no text."""
     return any(isinstance(part, dict) and "text" not in part for part in _parts(messages))
 
 

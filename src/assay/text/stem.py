@@ -56,7 +56,7 @@ def _kinds(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How many times a vowel is followed by a consonant."""
+    """Return how many times a vowel is followed by a consonant."""
     return _kinds(word).count("vc")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from assay.errors import UserError
-from assay.records import Item, JsonObject
+from assay.records import Item, JsonObject, as_object
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template, nodes
@@ -35,15 +35,16 @@ def whole(item: Item) -> Variables:
 
 
 def variables(item: Item) -> Variables:
-    """What a template is given of an item: everything but a ground truth that the row gives as such."""
-    fields: JsonObject = item.data if isinstance(item.data, dict) else {}
+    """Return what a template is given of an item: everything but a ground truth that the row gives
+    as such."""
+    fields = as_object(item.data)
     own = whole(item)
     del own["ground_truth"]
     return {**own, "item": own, **fields}
 
 
 def question(context: Variables) -> str:
-    """What an item asks by itself, where no template says it."""
+    """Return what an item asks by itself, where no template says it."""
     for field in DEFAULT_FIELDS:
         if field in context:
             return str(context[field])
@@ -116,7 +117,7 @@ def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
 
 
 def _refused(error: RuntimeError, template: "Template", where: str) -> Exception:
-    """What a bound says, with the template's line; any other error as it is."""
+    """Return what a bound says, with the template's line; any other error as it is."""
     from assay.text.growth import Exceeded
 
     if not isinstance(error, (Exceeded, RecursionError)):

@@ -16,33 +16,10 @@ from assay.text.fences import without_fenced
 from assay.text.json_out import objects_in
 from assay.text.verdict_words import PREFERENCE, Range, Scale, Words
 
-_KEYS = (
-    "verdict",
-    "score",
-    "grade",
-    "rating",
-    "judgement",
-    "judgment",
-    "decision",
-    "winner",
-    "result",
-    "label",
-    "correct",
-    "passed",
-    "preference",
-    "choice",
-    "value",
-    "answer",
-)
-_REASONS = (
-    "reason",
-    "reasoning",
-    "explanation",
-    "rationale",
-    "justification",
-    "analysis",
-    "thoughts",
-)
+_NAMES = "verdict score grade rating judgement judgment decision winner result label correct passed"
+_KEYS = f"{_NAMES} preference choice value answer".split()
+_REASON_NAMES = "reason reasoning explanation rationale justification analysis thoughts"
+_REASONS = _REASON_NAMES.split()
 _LONGEST_REASON = 2000
 _SURELY_REPEATED = 20  # letters of a line: shorter ones may be a judge's own
 _WINDOW = 5_000  # letters at either end of a long answer in which verdicts that are not JSON are looked for
@@ -96,7 +73,7 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
 
 
 def is_refusal(text: str) -> bool:
-    """Whether an answer without a verdict says that the judge will not judge."""
+    """Return whether an answer without a verdict says that the judge will not judge."""
     answer = without_reasoning(text).strip()
     return len(answer) <= _LONGEST_REFUSAL and written.REFUSAL.match(answer) is not None
 
@@ -181,7 +158,7 @@ def _windows(text: str) -> list[tuple[int, int]]:
 
 
 def _unsure(text: str, at: int) -> bool:
-    """Whether what stands at this place is only considered: "whether the verdict is yes"."""
+    """Return whether what stands at this place is only considered: "whether the verdict is yes"."""
     return written.UNSURE.search(text[max(0, at - 80) : at]) is not None
 
 

@@ -27,8 +27,8 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.engine.experiment.imports.kept import labelled
 from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult
-from assay.formats.sygra.types import Row, fields
-from assay.records import Evaluation, Response
+from assay.formats.sygra.types import Row
+from assay.records import Evaluation, Response, as_object, is_number
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
@@ -57,7 +57,7 @@ class Roles(msgspec.Struct):
 
 
 def is_result(value: Any) -> bool:
-    """Whether a value is what a unit metric gives."""
+    """Return whether a value is what a unit metric gives."""
     if not isinstance(value, dict):
         return False
     fields = cast("Row", value)
@@ -77,7 +77,7 @@ def attempts_in(value: Any) -> list[Row]:
 
 
 def roles_of(records: Iterable[Row]) -> Roles:
-    """What the fields are, by the first records."""
+    """Return what the fields are, by the first records."""
     columns: dict[str, None] = {}
     predicted, golden, results = Counter[str](), Counter[str](), 0
     names: dict[str, None] = {}
@@ -147,11 +147,11 @@ class Records:
 
     def __init__(self, path: Path, about: Row, report: Path | None) -> None:
         self._path, self._about, self._report = path, about, report
-        execution, models = fields(about.get("execution")), list(fields(about.get("models")))
+        execution, models = as_object(about.get("execution")), list(as_object(about.get("models")))
         self.dataset = str(execution.get("task_name") or path.stem)
         self._task = str(execution.get("task_name") or "sygra")
         self._model = models[0] if len(models) == 1 else self._task
-        self._timestamp = _time(fields(execution.get("timing")).get("start_time"))
+        self._timestamp = _time(as_object(execution.get("timing")).get("start_time"))
         self.planned: int | None = None
         self._broken: list[str] = []
 
@@ -180,7 +180,7 @@ class Records:
             for case in self._cases(record, item, roles, number):
                 rows += 1
                 yield case
-        counts = fields(fields(self._about.get("aggregate_statistics")).get("records"))
+        counts = as_object(as_object(self._about.get("aggregate_statistics")).get("records"))
         known = counts.get("total_processed")  # also of records that it then failed to write
         self.planned = max(known, rows) if isinstance(known, int) else None
 
@@ -281,8 +281,7 @@ def _evaluation(response: Response, label: str, result: Row | None) -> Evaluatio
         made.outcome, made.error_kind = "errored", "permanent"
         made.error = response.error or _NO_RESULT
         return made
-    about = result.get("metadata")
-    metadata = cast("Row", about) if isinstance(about, dict) else {}
+    metadata = as_object(result.get("metadata"))
     score = metadata.get("score")
     graded = type(score) in (int, float) and math.isfinite(cast("float", score))
     made.passed = bool(result["correct"])
@@ -330,18 +329,15 @@ def _about(key: str, roles: Roles) -> tuple[str, str]:
 
 def _numbers(payload: Any) -> dict[str, float]:
     fields = cast("Row", payload) if isinstance(payload, dict) else {"": payload}
-    return {
-        str(name): float(value)
-        for name, value in fields.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
+    return {str(name): float(value) for name, value in fields.items() if is_number(value)}
 
 
 # a user's metric of this name may raise anything, and its number stays unchecked
 def _computed(
     name: str, column: str, numbers: Mapping[str, float], records: Callable[[], Iterable[Row]]
 ) -> dict[str, float]:
-    """What the aggregator of this name gives for the column; empty where that cannot be told."""
+    """Return what the aggregator of this name gives for the column; empty where that cannot be
+    told."""
     if not column or not AggregatorMetricRegistry.has_metric(name):
         return {}
     first = next(

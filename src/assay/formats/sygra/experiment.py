@@ -141,7 +141,8 @@ class SygraRun:
         self.folder = self.output_dir / INSIDE / self._digest()
 
     def _digest(self) -> str:
-        """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
+        """Return what determines the rows of a folder. The number of records is left out: asking
+        for more adds to them."""
         data = {
             key: value
             for key, value in self.data_config.items()
@@ -160,7 +161,7 @@ class SygraRun:
     @property
     def data_config(self) -> Row:
         config, where = self.source.get("data_config") or {}, f"{self.task.graph}: data_config"
-        return Place(config, where).need(dict, "data_config is not a mapping")
+        return Place(config, where).require(dict, "data_config is not a mapping")
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""

@@ -103,9 +103,7 @@ def aggregator(
     base: the folder that the module's name counts from
     """
     if "errored" in group.columns["outcome"]:
-        return Values(
-            value=None, reason="what a failed row would change is not asked of a user's metric"
-        )
+        return Values(reason="what a failed row would change is not asked of a user's metric")
     if module and not AggregatorMetricRegistry.has_metric(metric):
         from assay.formats.sygra.modules import Loader
 

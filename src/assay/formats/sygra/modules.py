@@ -138,7 +138,7 @@ def _find_own(name: str) -> ModuleSpec | None:
 
 
 def _instead(name: str, module: str) -> str:
-    """What to use in place of a name that is not offered."""
+    """Return what to use in place of a name that is not offered."""
     if name in INSTEAD:
         return f"use {INSTEAD[name]}"
     if module in OFFERED:
@@ -206,7 +206,7 @@ class Loader:
         return target
 
     def notes(self) -> list[str]:
-        """What the user should know about where names came from."""
+        """Return what the user should know about where names came from."""
         files = {name: self.base.joinpath(*name.split(".")).with_suffix(".py") for name in OFFERED}
         own = {
             name: str(file.relative_to(self.base)) for name, file in files.items() if file.is_file()

@@ -130,7 +130,7 @@ class Names:
         return f"{self._prefix}{name}{time_part}.{suffix}"
 
     def distinct(self, folder: Path, stamp: str) -> Callable[[str], Path]:
-        """Where the file of a post-processor goes; the second of one name gets a number."""
+        """Return where the file of a post-processor goes; the second of one name gets a number."""
         taken: Counter[str] = Counter()
 
         def path_of(name: str) -> Path:

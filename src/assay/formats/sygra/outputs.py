@@ -163,7 +163,8 @@ def _array(records: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_value(value: Any) -> Any:
-    """What a post-processor returned as plain JSON: NaN and infinities are null, objects of classes their fields."""
+    """Return what a post-processor returned as plain JSON: NaN and infinities are null, objects of
+    classes their fields."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
 
 
@@ -213,7 +214,7 @@ def bind_processors(
 ) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
     listed = Place([] if entries is None else entries, f"{source}: graph_post_process")
-    listed.need(list, "graph_post_process must be a list")
+    listed.require(list, "graph_post_process must be a list")
     return [_bind(entry, load, report_keys) for entry in listed.entries()]
 
 
@@ -249,7 +250,7 @@ def _name_and_params(at: Place) -> tuple[str, Row]:
     if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
         raise at.error("an entry names no processor", "write `- processor: dotted.Class`")
     params = Place(entry, at.where)("params")
-    params.need(dict | None, "params must be a mapping")
+    params.require(dict | None, "params must be a mapping")
     return entry["processor"], dict(params.value or {})
 
 

@@ -18,7 +18,8 @@ from assay.engine.experiment.imports.foreign import (
     whole_json,
 )
 from assay.errors import UserError
-from assay.formats.sygra.types import Row, fields
+from assay.formats.sygra.types import Row
+from assay.records import as_object
 from assay.registry import reader
 
 _MARKS = (b'"correct"', b'"golden"', b'"predicted"')
@@ -71,7 +72,8 @@ def _look(path: Path) -> _Output | None:
 
 
 def _is_derived(one: _Output, found: list[_Output]) -> bool:
-    """Whether a file is what a post-processor made of the records of an output file beside it."""
+    """Return whether a file is what a post-processor made of the records of an output file beside
+    it."""
     return any(
         other.path.parent == one.path.parent and _is_sibling(other.path.name, one.path.name)
         for other in found
@@ -79,7 +81,7 @@ def _is_derived(one: _Output, found: list[_Output]) -> bool:
 
 
 def _is_sibling(output: str, name: str) -> bool:
-    """Whether a name is that of an output file with another word for `output`."""
+    """Return whether a name is that of an output file with another word for `output`."""
     if output == name:
         return False
     for match in re.finditer("output", output):
@@ -104,13 +106,13 @@ def _report(path: Path) -> Path | None:
 
 
 def _metadata(path: Path) -> Row:
-    """What the run's own file says: that of the same time, or the only one."""
+    """Return what the run's own file says: that of the same time, or the only one."""
     files = sorted((path.parent / "metadata").glob("*.json"))
     named = [file for file in files if file.stem == f"metadata_{path.stem}"]
     stamp = _STAMP.search(path.name)
     named = named or [file for file in files if stamp and stamp[0] in file.name]
     for file in named or (files if len(files) == 1 and not stamp else []):
-        found = fields(whole_json(file))
+        found = as_object(whole_json(file))
         if "metadata_version" in found and "execution" in found:
             _check_readable(found, file)
             return found

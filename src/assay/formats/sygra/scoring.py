@@ -157,7 +157,7 @@ class Scoring:
         return {row["metric_name"]: row for row in rows}
 
     def _keep_config(self, metrics: Mapping[str, BoundMetric]) -> None:
-        """What `assay aggregate` computes again, in the words of a config."""
+        """Return what `assay aggregate` computes again, in the words of a config."""
         scorers = [
             {"name": entry.name, "type": "sygra.unit_result", "params": entry.params}
             for entry in self._scorers.values()
@@ -194,7 +194,8 @@ class Scoring:
         return self._order
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
-        """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
+        """Return whether each record names its item: then it is scored as a sample of that. Without
+        columns nothing is."""
         if not columns:
             return True
         responses = self._responses()

@@ -9,11 +9,6 @@ Config = Mapping[str, Any]  # only read
 Row = dict[str, Any]
 
 
-def fields(value: Any) -> Row:
-    """Return an object as it is, and an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
 class Place(NamedTuple):
     """A value of a YAML and where it stands, which its errors tell."""
 
@@ -35,15 +30,15 @@ class Place(NamedTuple):
     def error(self, what: str, fix: str = "") -> UserError:
         return UserError(what, where=self.where, fix=fix)
 
-    def need(self, kind: Any, what: str, fix: str = "") -> Any:
+    def require(self, kind: Any, what: str, fix: str = "") -> Any:
         """Return the value if it is of this type, and refuse it otherwise."""
         if not isinstance(self.value, kind):
             raise self.error(what, fix)
         return self.value
 
-    def need_some(self, kind: Any, what: str, fix: str = "") -> Any:
+    def require_some(self, kind: Any, what: str, fix: str = "") -> Any:
         """Return the value if it is of this type and not empty, and refuse it otherwise."""
-        return Place(self.value or None, self.where).need(kind, what, fix)
+        return Place(self.value or None, self.where).require(kind, what, fix)
 
 
 def deep_update(target: Row, src: Config) -> None:

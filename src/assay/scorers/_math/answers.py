@@ -62,7 +62,7 @@ Answer = Value | Words | Equation | Parts
 
 
 def answer_in(text: str) -> Answer:
-    """What a text says; NotMath if it cannot be read."""
+    """Return what a text says; NotMath if it cannot be read."""
     if len(text) > 4 * LONGEST:
         raise NotMath("it is too long")
     rows = _ROWS.search(text)
@@ -170,7 +170,8 @@ def _interval(text: str) -> Answer:
 
 
 def _unwrapped(text: str) -> tuple[str, str]:
-    """What stands in the brackets around a whole text, and these; no brackets if they do not belong together."""
+    """Return what stands in the brackets around a whole text, and these; no brackets if they do not
+    belong together."""
     for opening, closings in _CLOSES.items():
         closing = text[-1:] if text[-1:] and text[-1:] in closings else ""
         end = len(text) - 2 if opening == "\\{" and text.endswith("\\}") else len(text) - 1
@@ -210,7 +211,7 @@ def _folded(text: str) -> str:
 
 
 def compare(wanted: Answer, actual: Answer, tolerance: float, symbolic: Symbolic) -> Verdict:
-    """Whether an answer is the expected one."""
+    """Return whether an answer is the expected one."""
     if isinstance(wanted, Words) or isinstance(actual, Words):
         if isinstance(wanted, Words):
             return isinstance(actual, Words) and wanted.text == actual.text
@@ -284,7 +285,7 @@ def _is_percent(tree: Tree) -> bool:
 
 
 def same(first: Tree, second: Tree, tolerance: float, symbolic: Symbolic) -> Verdict:
-    """Whether two expressions have the same value, variables being positive."""
+    """Return whether two expressions have the same value, variables being positive."""
     if first == second:
         return True
     if tolerance and not (variables(first) | variables(second)):

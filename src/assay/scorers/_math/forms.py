@@ -59,7 +59,8 @@ def difference(first: Form, second: Form) -> Polynomial:
 
 
 def is_decided(polynomial: Polynomial) -> bool:
-    """Whether a polynomial that is not empty cannot be zero: its atoms are variables, constants and radicals."""
+    """Return whether a polynomial that is not empty cannot be zero: its atoms are variables,
+    constants and radicals."""
     return all(
         atom[0] in ("sym", "prime")
         and atom[1] != "oo"
@@ -77,7 +78,8 @@ def rational(form: Form) -> Fraction | None:
 
 
 def is_multiple(first: Form, second: Form) -> bool | None:
-    """Whether one is a number times the other, as the two sides of equations are; None where that is not decided."""
+    """Return whether one is a number times the other, as the two sides of equations are; None where
+    that is not decided."""
     one, other = _times(first.above, second.below), _times(second.above, first.below)
     if not one or not other:
         return one == other

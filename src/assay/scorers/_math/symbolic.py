@@ -28,7 +28,8 @@ _child = Child("-c", _START, json.dumps([*filter(None, sys.path)]))
 
 
 def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
-    """Whether sympy finds two trees equal, variables being positive; None where it does not know, or takes longer."""
+    """Return whether sympy finds two trees equal, variables being positive; None where it does not
+    know, or takes longer."""
     if find_spec("sympy") is None:
         raise UserError(
             "deciding whether two expressions are equal needs sympy",

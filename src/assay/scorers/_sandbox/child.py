@@ -165,8 +165,9 @@ def tests(channel: Any, verdicts: Any) -> None:
 
 
 def may(operation: str, target: Any, name: Any = "_") -> bool:
-    """Whether the answer's code may do this to what a test has handed to it: call a function, continue an iterator,
-    use an object of a class of the tests by its public names. Nothing leads from there to the tests."""
+    """Return whether the answer's code may do this to what a test has handed to it: call a
+    function, continue an iterator, use an object of a class of the tests by its public names.
+    Nothing leads from there to the tests."""
     if operation in ("getattr", "setattr"):
         return type(target).__module__ in ("tests", "_io", "unittest.mock") and not str(
             name

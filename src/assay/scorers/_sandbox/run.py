@@ -129,7 +129,8 @@ def run_tests(
 
 
 def said(tests: socket.socket, job: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
-    """What the process of the tests reports, until it ends or its time does. The time begins when it is ready."""
+    """Yield what the process of the tests reports, until it ends or its time does. The time begins
+    when it is ready."""
     deadline = time.monotonic() + _TO_START
     text, size = b"", 0
     with suppress(ConnectionError, ValueError):
@@ -257,7 +258,8 @@ def bubblewrap(limits: Limits) -> list[str]:
 
 @cache
 def readable() -> list[str]:
-    """What of the disk the code can read: the system's programs, Python and the installed packages."""
+    """Return what of the disk the code can read: the system's programs, Python and the installed
+    packages."""
     python = [f"{sys.base_prefix}/{part}" for part in ("bin", "lib", "lib64")]
     paths = [*_SYSTEM, *_DEVICES, *python, *packages(), str(_HERE)]
     return [
@@ -277,7 +279,7 @@ def packages() -> list[str]:
 
 
 def hidden() -> bool:
-    """Whether other users cannot enter the folder that Python is in."""
+    """Return whether other users cannot enter the folder that Python is in."""
     places = [Path(sys.base_prefix), *map(Path, packages()), _HERE]
     return any(
         not folder.stat().st_mode & 1 for place in places for folder in (place, *place.parents)

@@ -25,6 +25,7 @@ from assay.formats.sygra.data.sources import raw_records
 from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, cleaned, stages
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, Place
+from assay.records import as_list
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
@@ -136,8 +137,10 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     if isinstance(source, list):
         raise not_offered("a list of sources", where)
     at = Place(source, where)
-    at.need(Mapping, f"a source must be a mapping, got {source!r}")
-    fields = at("fields").need(list | None, f"fields must be a list, got {source.get('fields')!r}")
+    at.require(Mapping, f"a source must be a mapping, got {source!r}")
+    fields = at("fields").require(
+        list | None, f"fields must be a list, got {source.get('fields')!r}"
+    )
     through = stages(at("transformations"), load)
     records = map(cleaned, raw_records(source, base, where))
     if fields:
@@ -156,8 +159,7 @@ def _check_media(record: Record, source: Config, base: Path, where: str) -> None
     place = base / str(source.get("file_path") or source.get("repo_id") or "")
     folders = [base.resolve(), (place if place.is_dir() else place.parent).resolve()]
     for name, value in record.items():
-        entries = value if isinstance(value, list) else [value]
-        if any(_is_medium(entry) or _names_medium(entry, folders) for entry in entries):
+        if any(_is_medium(entry) or _names_medium(entry, folders) for entry in as_list(value)):
             raise not_offered("an image or a sound", f"{where}: field {name!r} of the first record")
 
 

@@ -35,7 +35,7 @@ def row_schema(config: Config, *, load: Load, where: str = "schema_config") -> C
         return _by_class(load(str(config["schema"]), f"{where}.schema"), f"{where}.schema")
     fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
     fields = at.inside("fields")
-    fields.need_some(list, "a schema needs 'schema' or 'fields'", fix)
+    fields.require_some(list, "a schema needs 'schema' or 'fields'", fix)
     checks = [_field(field) for field in at("fields").entries()]
     return lambda record: [problem for check in checks for problem in check(record)]
 

@@ -25,6 +25,7 @@ from assay.datasets._files import files, opened
 from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Record, Records
 from assay.formats.sygra.types import Config
+from assay.records import as_list
 from assay.registry import nearest
 
 
@@ -91,9 +92,7 @@ def _patterns(written: Any) -> Iterator[tuple[str, str]]:
         yield "train", written
     elif isinstance(written, dict):
         for split, paths in written.items():
-            yield from (
-                (str(split), str(path)) for path in (paths if isinstance(paths, list) else [paths])
-            )
+            yield from ((str(split), str(path)) for path in as_list(paths))
     elif isinstance(written, list):
         for entry in written:
             if isinstance(entry, dict):

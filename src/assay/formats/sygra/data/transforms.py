@@ -57,7 +57,7 @@ def plain_value(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """What `json.dumps` should write for a value that JSON does not have."""
+    """Return what `json.dumps` should write for a value that JSON does not have."""
     return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
 
 
@@ -123,7 +123,7 @@ def stages(at: Place, load: Load) -> list[Stage]:
     """Return a function from records to records for each entry; a class that cannot be used is named with its place."""
     if not at.value:
         return []
-    at.need(list, "transformations must be a list", "write `- transform: package.module.Class`")
+    at.require(list, "transformations must be a list", "write `- transform: package.module.Class`")
     return [_stage(step, load) for step in at.entries()]
 
 

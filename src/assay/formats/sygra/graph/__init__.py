@@ -309,7 +309,8 @@ class GraphTask:
 
 
 def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
-    """What a node added to a list: a helper that returns the whole state returns the old entries as well."""
+    """Return what a node added to a list: a helper that returns the whole state returns the old
+    entries as well."""
     if not value:
         return []
     if not isinstance(value, (list, tuple)):

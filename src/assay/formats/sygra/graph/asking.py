@@ -92,8 +92,8 @@ def structure(at: Place, native: Native, load: Load) -> Structure | None:
         closed = _strict(parsed.model_json_schema())
         return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
     what, fix = "structured output has no schema", "add `fields:` or name a class"
-    schema.need(Mapping, what, fix)
-    fields = schema.inside("fields").need_some(Mapping, what, fix)
+    schema.require(Mapping, what, fix)
+    fields = schema.inside("fields").require_some(Mapping, what, fix)
     described = {
         str(key): field if isinstance(field, Mapping) else {"type": field}
         for key, field in fields.items()
@@ -201,7 +201,7 @@ class Surroundings(msgspec.Struct):
         if at.value is None:
             return None
         key = at.where.rpartition(".")[2]
-        name = at.need(str, f"{key} is not a dotted path", "write `package.module.name`")
+        name = at.require(str, f"{key} is not a dotted path", "write `package.module.name`")
         found, short = self.load(*at), name.rpartition(".")[2]
         return UserFunction(found, short, owner=f"node {node!r}", where=at.where)
 
@@ -210,7 +210,7 @@ class Asking:
     """One model as one node uses it; `more` are parameters of the node."""
 
     def __init__(self, at: Place, step: str, around: Surroundings, more: Config) -> None:
-        name = at.inside("name").need(str, "the model has no name", "write `model: {name: …}`")
+        name = at.inside("name").require(str, "the model has no name", "write `model: {name: …}`")
         if name not in around.models:
             raise at("name").error(f"unknown model {name!r}", nearest(name, around.models))
         check_medium(at)

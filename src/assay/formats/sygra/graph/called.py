@@ -100,7 +100,8 @@ class UserFunction:
 
 
 def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What to call, and the function behind it. A class is used through its `apply`, a new object for each call."""
+    """Return what to call, and the function behind it. A class is used through its `apply`, a new
+    object for each call."""
     if not callable(target):
         raise UserError(
             f"{name!r} is a {type(target).__name__}, not a function or class", where=where

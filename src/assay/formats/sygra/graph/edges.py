@@ -40,13 +40,13 @@ class Expanded:
         self, at: Place, prefix: str = "", changes: Config | None = None, chain: Chain = ()
     ) -> None:
         """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
-        at.need(
+        at.require(
             Mapping, "there is no graph_config", "add `graph_config:` with `nodes:` and `edges:`"
         )
         nodes = at("nodes")
-        nodes.need_some(Mapping, "the graph has no nodes", "add `nodes: {name: {node_type: …}}`")
+        nodes.require_some(Mapping, "the graph has no nodes", "add `nodes: {name: {node_type: …}}`")
         edges = at("edges")
-        edges.need_some(list, "the graph has no edges", "add `edges: [{from: START, to: …}]`")
+        edges.require_some(list, "the graph has no edges", "add `edges: [{from: START, to: …}]`")
         names = {str(name): name for name in nodes.value}
         for name in (changes or {}).keys() - names:
             what = f"node_config_map names {name!r}, which is not a node of the subgraph"
@@ -84,7 +84,7 @@ def _changed(at: Place, name: str, changes: Config | None) -> Row:
     if name in (START, END):
         raise at.error(f"a node cannot be called {name!r}", "rename it")
     what = f"the node {name!r} is a {type(at.value).__name__}"
-    node = deepcopy(dict(at.need(Mapping, what, "give it `node_type:`")))
+    node = deepcopy(dict(at.require(Mapping, what, "give it `node_type:`")))
     deep_update(node, changes or {})
     names = node.pop("prompt_placeholder_map", None)
     if names and "prompt" in node:
@@ -99,7 +99,7 @@ def _renamed(names: Mapping[str, str], text: str) -> str:
 def _edge(at: Place, prefix: str, inner: set[str]) -> Row:
     """Return the edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
     fix = "write `{from: …, to: …}`"
-    edge = at.need(Mapping, f"the edge is a {type(at.value).__name__}", fix)
+    edge = at.require(Mapping, f"the edge is a {type(at.value).__name__}", fix)
     start, end = (prefix[:-1], prefix[:-1] + EXIT) if prefix else (START, END)
 
     def target(name: Any) -> Any:
@@ -195,7 +195,7 @@ def _table(at: Place, nodes: Mapping[str, Node], targets: "_Names") -> dict[Any,
     if at.value is None:
         steps = {name: name for name, node in nodes.items() if node.kind != "connector"}
         return {**steps, END: END, RETURNED_END: END}
-    at.need_some(Mapping, "path_map says which answer leads to which node")
+    at.require_some(Mapping, "path_map says which answer leads to which node")
     table = {answer: targets.checked(at(answer)) for answer in at.value}
     if END in table:
         table.setdefault(RETURNED_END, table[END])

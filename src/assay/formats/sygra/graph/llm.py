@@ -30,6 +30,7 @@ from assay.formats.sygra.graph.messages import (
 )
 from assay.formats.sygra.types import Config, Place, Row
 from assay.interfaces import Context, Message
+from assay.records import as_list
 from assay.store.keys import canonical, digest
 
 
@@ -115,7 +116,7 @@ class SamplerNode(Node):
         super().__init__(name, at, around)
         what, fix = "a weighted_sampler needs `attributes`", "add `attributes: {name: …}`"
         listed = at("attributes")
-        attributes = at.inside("attributes").need_some(Mapping, what, fix)
+        attributes = at.inside("attributes").require_some(Mapping, what, fix)
         self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
         self._draws = {str(key): _attribute(listed(key), around) for key in attributes}
         self.code = [digest("draws", canonical(draw)).hex() for draw in self._draws.values()]
@@ -137,7 +138,7 @@ def _attribute(at: Place, around: Surroundings) -> tuple[list[list[Any]], list[f
     if isinstance(values, Mapping):
         return _columns(Place(values, at.where), around), None
     what, fix = "an attribute needs a list of values", "write `values: [a, b]`"
-    Place(values, at.where).need_some(list, what, fix)
+    Place(values, at.where).require_some(list, what, fix)
     weights = entry.get("weights")
     if weights is not None and (
         len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0
@@ -219,14 +220,14 @@ class Prompt:
 
     def __init__(self, source: Any, where: str, owner: str = "") -> None:
         at = Place(source, where)
-        at.need_some(list, "a prompt is a list of messages", _USER)
+        at.require_some(list, "a prompt is a list of messages", _USER)
         self.names: set[str] = set()
         self._owner = owner
         self._messages = [self._message(entry) for entry in at.entries()]
 
     def _message(self, at: Place) -> tuple[str, Any]:
         what = "a message is one role with its text"
-        if len(at.need(Mapping, what, _USER)) != 1:
+        if len(at.require(Mapping, what, _USER)) != 1:
             raise at.error(what, _USER)
         ((role, content),) = at.value.items()
         if role not in ROLES:
@@ -278,10 +279,9 @@ def _parts(entry: Any, state: Config) -> list[Any]:
         media = state[template.only]
     else:
         raise template.missing(state)
-    addresses = media if isinstance(media, list) else [media]
     return [
         {"type": kind, kind: address if isinstance(address, Mapping) else {"url": address}}
-        for address in addresses
+        for address in as_list(media)
     ]
 
 
@@ -337,7 +337,7 @@ class LlmNode(Node):
         name = "chat_history_window_size"
         window = around.properties.get(name, WINDOW)
         place = Place(window, f"graph_config.graph_properties.{name}")
-        self._window = place.need(int, f"the window is {window!r}", "give a number of entries")
+        self._window = place.require(int, f"the window is {window!r}", "give a number of entries")
 
     async def run(self, state: State, context: Context, visit: int) -> Config:
         if self._before is not None:
@@ -389,7 +389,7 @@ class MultiLlmNode(Node):
     def __init__(self, name: str, at: Place, around: Surroundings) -> None:
         super().__init__(name, at, around)
         models, what = at("models"), "a multi_llm node needs `models`"
-        at.inside("models").need_some(Mapping, what, "add `models: {label: {name: …}}`")
+        at.inside("models").require_some(Mapping, what, "add `models: {label: {name: …}}`")
         self._after = around.function(at(_TOGETHER), name)
         self._key = None if self._after else _single_key(at, _TOGETHER)
         self._nodes = {

@@ -47,9 +47,11 @@ class Output:
 
     def __init__(self, source: Config, load: Load, where: str, notes: list[str]) -> None:
         at = Place(source.get("output_config") or {}, where)
-        at.need(Mapping, "output_config is not a mapping", "write `output_map:` below it")
+        at.require(Mapping, "output_config is not a mapping", "write `output_map:` below it")
         entries = at("output_map")
-        entries.need(Mapping | None, "output_map is not a mapping", "write `field: {from: name}`")
+        entries.require(
+            Mapping | None, "output_map is not a mapping", "write `field: {from: name}`"
+        )
         _check_keys(at)
         mapped = {
             name: _with_literals(entries(name), name, source, notes) for name in entries.value or {}

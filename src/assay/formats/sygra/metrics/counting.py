@@ -310,7 +310,8 @@ class Labelled(Counting):
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Where the classes of the sound numbers are: a metric of one side takes its key for both."""
+        """Return where the classes of the sound numbers are: a metric of one side takes its key for
+        both."""
         predicted, golden = self._own_keys()
         return predicted or golden or "", golden or predicted or ""
 

@@ -55,7 +55,7 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
 
     @abstractmethod
     def judge(self, golden: Any, predicted: Any) -> Verdict:
-        """Whether it is right, and what else the metadata shall say."""
+        """Return whether it is right, and what else the metadata shall say."""
 
 
 def _wrapped(value: Any) -> dict[str, Any]:
@@ -68,13 +68,13 @@ _metric = partial(built_in, UnitMetricRegistry)
 def equal(
     golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True
 ) -> bool:
-    """Whether two texts are equal once made comparable."""
+    """Return whether two texts are equal once made comparable."""
     normalise = _normaliser(case_sensitive, normalize_whitespace)
     return normalise(golden) == normalise(predicted)
 
 
 def alike(golden: str, predicted: str, *, case_sensitive: bool = False) -> float:
-    """How alike two texts are, by their common blocks."""
+    """Return how alike two texts are, by their common blocks."""
     normalise = _normaliser(case_sensitive, True)
     return ratio(normalise(golden), normalise(predicted))
 
@@ -178,7 +178,8 @@ class TypedValueMatchMetric(_BuiltIn):
 
 
 def differences(golden: str, predicted: str) -> list[dict[str, str]]:
-    """What to do with parts of the first text (`replace`, `delete`, `insert`) to get the second."""
+    """Return what to do with parts of the first text (`replace`, `delete`, `insert`) to get the
+    second."""
     steps = SequenceMatcher(None, golden, predicted).get_opcodes()
     return [
         {"operation": step, "golden": golden[a:b], "predicted": predicted[c:d]}
