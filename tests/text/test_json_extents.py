@@ -94,9 +94,9 @@ def test_many_entries_are_found_at_once(odd: str, monkeypatch: pytest.MonkeyPatc
     """One entry that has to be found step by step does not slow down those after its window."""
     monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
     steps: list[int] = []
-    slow = json_extents._Window._bracketed
+    slow = json_extents._Window._in_brackets
     monkeypatch.setattr(
-        json_extents._Window, "_bracketed", lambda self: steps.append(1) or slow(self)
+        json_extents._Window, "_in_brackets", lambda self: steps.append(1) or slow(self)
     )
     value: dict[str, Any] = {
         "samples": [{"id": number, "list": [{}, [number]]} for number in range(1000)]

@@ -80,7 +80,7 @@ def _summary(values: FloatArray) -> JsonObject:
     }
 
 
-def streamed(group: Group, name: str, statistic: Statistic) -> Values:
+def stream_statistics(group: Group, name: str, statistic: Statistic) -> Values:
     """The same of a time that only streamed answers have."""
     values = statistics(group, f"{STREAM}.{name}", {}, statistic)
     if values.value is None:

@@ -93,7 +93,7 @@ def classification(
         [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
     )
     matrix = confusion(true, guess, len(names))
-    fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
+    fields = fields_of([_class_name(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
         positive = "positive"
     if positive is not None:
@@ -231,10 +231,10 @@ def _binary(matrix: Matrix, at: int | None) -> JsonObject:
 
 
 def _sortable(name: Any) -> tuple[str, str]:
-    return type(name).__name__, _shown(name)
+    return type(name).__name__, _class_name(name)
 
 
-def _shown(name: Any) -> str:
+def _class_name(name: Any) -> str:
     return (
         name
         if isinstance(name, str)

@@ -82,13 +82,13 @@ def label_scores(
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
         return Values(fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
-    resampled = _resampled(group, *labels, statistic)
+    resampled = _resampling(group, *labels, statistic)
     return Values(
         value=scores[statistic][0], fields=fields, resampled=resampled, rows=_with_labels(*labels)
     )
 
 
-def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
+def _resampling(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
     """Return how the averages change with the items. What was not seen is a right and a wrong row
     of each label."""
     cells: dict[tuple[Any, Any, bool], int] = {}

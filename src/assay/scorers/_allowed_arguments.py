@@ -41,14 +41,14 @@ class Rules(NamedTuple):
             if not self.further and made.arguments.keys() - declared.keys():
                 return False
             for name, value in made.arguments.items():
-                allowed = self._allowed(wanted.arguments.get(name))
+                allowed = self._allowed_values(wanted.arguments.get(name))
                 if not _is_of(declared.get(name), value) and type(value) not in {
                     type(each) for each in allowed
                 }:
                     return False
         return self._object(wanted.arguments, made.arguments)
 
-    def _allowed(self, value: Any) -> list[Any]:
+    def _allowed_values(self, value: Any) -> list[Any]:
         return (
             [each for each in value if each != ""]
             if self.any_of and isinstance(value, list)

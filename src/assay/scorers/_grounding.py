@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import JsonMapping
-from assay.scorers._parameters import Case, Grounded, failed, unparsed_score
-from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, supported, texts
+from assay.scorers._parameters import Case, Grounded, error_score, unparsed_score
+from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, support_of, texts
 from assay.scorers._transformers import check_model, chunks, load
 from assay.text.answers import Unparsed
 
@@ -104,19 +104,19 @@ def _support(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
         except Unparsed as error:
             support.append(unparsed_score(error))
         except LookupError as error:
-            support.append(failed(error))
+            support.append(error_score(error))
     if reading.method == "nli":
-        return _inferred(support, reading)
+        return _with_judgements(support, reading)
     left_out = FUNCTION_WORDS if reading.stopwords is None else reading.stopwords
     return [
         entry
         if isinstance(entry, Score)
-        else entry._replace(share=supported(entry.answer, entry.passages, reading.words, left_out))
+        else entry._replace(share=support_of(entry.answer, entry.passages, reading.words, left_out))
         for entry in support
     ]
 
 
-def _inferred(support: list[Grounds | Score], reading: Grounded) -> list[Grounds | Score]:
+def _with_judgements(support: list[Grounds | Score], reading: Grounded) -> list[Grounds | Score]:
     model = inference(reading.model, reading.revision)
     answered = [entry for entry in support if isinstance(entry, Grounds)]
     asked = [(entry, [(passage, entry.answer) for passage in entry.passages]) for entry in answered]

@@ -114,11 +114,11 @@ def _turns(prompt: str) -> list[tuple[str, str]]:
 
 
 @lru_cache(64)
-def _compiled(prompt: str) -> tuple[tuple[str, Render], ...]:
+def _templates(prompt: str) -> tuple[tuple[str, Render], ...]:
     return tuple((role, compiled(text, _WHERE)) for role, text in _turns(prompt))
 
 
-def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
+def render_question(prompt: str, item: Item, asked: Question) -> Rendered:
     fenced, mark = fence_all(asked.texts)
     shown = {
         **asked.words,
@@ -127,7 +127,7 @@ def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
         "item": whole(item),
     }
     messages: list[Message] = [
-        {"role": role, "content": render(shown)} for role, render in _compiled(prompt)
+        {"role": role, "content": render(shown)} for role, render in _templates(prompt)
     ]
     messages[0]["content"] = f"{GUARD.format(mark=mark)}\n\n{messages[0]['content']}"
     return Rendered(messages, list(asked.texts.values()), mark)

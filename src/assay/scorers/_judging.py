@@ -16,7 +16,7 @@ import msgspec
 from assay.errors import BudgetError, LaneError, PermanentError
 from assay.interfaces import Completion, Context, Message, Model, Score
 from assay.records import Item, JsonObject
-from assay.scorers._judge_prompt import AGAIN, GUARD, Question, Rendered, rendered
+from assay.scorers._judge_prompt import AGAIN, GUARD, Question, Rendered, render_question
 from assay.store.keys import canonical, digest
 from assay.text.verdict_words import Range, Scale
 from assay.text.verdicts import NoVerdict, Verdict, is_refusal, read_verdict
@@ -67,7 +67,7 @@ class Panel(msgspec.Struct, frozen=True):
         return [self.model] if isinstance(self.model, str) else self.model
 
     @property
-    def sent(self) -> JsonObject:
+    def sampling(self) -> JsonObject:
         """The sampling parameters of each call."""
         first = {} if self.temperature is None else {"temperature": self.temperature}
         return {**first, **(self.params or {})}
@@ -81,14 +81,14 @@ class _Vote(NamedTuple):
 # ---- asking
 
 
-async def judged(
+async def ask_judges(
     context: Context, item: Item, panel: Panel, questions: Sequence[Question]
 ) -> list[list[Score]]:
     """For each question its label and, of a panel, one for each verdict, the panel's own first.
 
     All are asked side by side, and all are waited for: what was paid is in the log even if one of them fails.
     """
-    prompts = [rendered(panel.prompt, item, asked) for asked in questions]
+    prompts = [render_question(panel.prompt, item, asked) for asked in questions]
     seats = [(model, repeat) for model in panel.models for repeat in range(1, panel.repeats + 1)]
     calls = [
         _member(context, panel, asked, prompt, model, repeat)
@@ -132,7 +132,7 @@ async def _member(
         try:
             if not completion.refused:
                 found = read_verdict(text, asked.scale, judged=prompt.judged, mark=prompt.mark)
-                return _scored(asked, found, details)
+                return _verdict_score(asked, found, details)
         except NoVerdict as error:
             problem = f"{error}{', and is cut off' if completion.finish_reason == 'length' else ''}"
         if completion.refused or is_refusal(text):
@@ -155,7 +155,7 @@ async def _complete(
     """The answer, with a schema for it where the server takes one."""
     complete = partial(context.complete, messages, model=model, step=step)
     recall = partial(context.recall, messages, model=model, step=step)
-    plain = panel.sent
+    plain = panel.sampling
     offered = panel.structured == "always" or getattr(model, "schemas", False)
     if panel.structured == "never" or not offered:
         return await complete(**plain)
@@ -192,7 +192,7 @@ def _response_format(scale: Scale) -> JsonObject:
 def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
     """Who judges by which words: 16 digits of all that is sent beside the texts, 12 of the prompt's text."""
     prompt = panel.prompt.encode()
-    beside = (asked.words, asked.scale.described, panel.sent)
+    beside = (asked.words, asked.scale.described, panel.sampling)
     whole = digest("judge", canonical(model.identity), prompt, GUARD.encode(), canonical(beside))
     return {"id": whole.hex()[:16], "prompt": digest("judge-prompt", prompt).hex()[:12]}
 
@@ -200,7 +200,7 @@ def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
 # ---- from verdicts to labels
 
 
-def _scored(asked: Question, verdict: Verdict, details: JsonObject) -> Score:
+def _verdict_score(asked: Question, verdict: Verdict, details: JsonObject) -> Score:
     score = asked.scale.score(verdict.value)
     grade = {"grade": verdict.value} if isinstance(asked.scale, Range) else {}
     details = {**details, "verdict": verdict.value, **grade, "reason": verdict.reason}
@@ -221,11 +221,11 @@ def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score
     valid = [score for score in scores if score.outcome == "scored"]
     if not valid:
         return [missing(scores, asked.label, details), *scores]
-    value, passed = _counted(panel.rule, valid, asked)
+    value, passed = _panel_verdict(panel.rule, valid, asked)
     return [Score(label=asked.label, score=value, passed=passed, details=details), *scores]
 
 
-def _counted(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[float, bool]:
+def _panel_verdict(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[float, bool]:
     """The verdict of those who gave one. Grades have no majority, but whether they pass has; a tied vote fails."""
     values = [float(score.score or 0.0) for score in scores]
     if rule != "majority":

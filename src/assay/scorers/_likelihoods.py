@@ -28,7 +28,7 @@ def softmax(values: list[float]) -> list[float]:
     return [share / sum(shares) for share in shares]
 
 
-def judged(values: list[float], texts: list[str], right: list[int], **details: Any) -> Score:
+def choice_score(values: list[float], texts: list[str], right: list[int], **details: Any) -> Score:
     """Return whether the highest value is a right choice's, with what calibration needs. Of equal
     values the first counts."""
     chosen = max(range(len(values)), key=values.__getitem__)

@@ -209,10 +209,10 @@ def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
         except Unparsed as error:
             made.append(unparsed_score(error))
         except LookupError as error:
-            made.append(failed(error))
+            made.append(error_score(error))
     return made
 
 
-def failed(error: LookupError) -> Score:
+def error_score(error: LookupError) -> Score:
     """An error row, worded as the engine words what a scorer raises."""
     return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

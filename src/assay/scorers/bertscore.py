@@ -68,7 +68,8 @@ def bertscore(
             labels.append([pair])
             continue
         scores = [
-            _matched(vectors[pair.answer], vectors[reference]) for reference in pair.references
+            _token_overlap(vectors[pair.answer], vectors[reference])
+            for reference in pair.references
         ]
         best = {
             name: round(max(getattr(each, name) for each in scores), 6)
@@ -88,7 +89,7 @@ def _unit(tokens: Tokens) -> Tokens:
     return Tokens(tokens.vectors / np.maximum(lengths, 1e-12), tokens.words)
 
 
-def _matched(answer: Tokens, reference: Tokens) -> Overlap:
+def _token_overlap(answer: Tokens, reference: Tokens) -> Overlap:
     if not answer.words.any() or not reference.words.any():
         return Overlap(0.0, 0.0, 0.0)
     cosines: Vectors = answer.vectors @ reference.vectors.T

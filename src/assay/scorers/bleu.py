@@ -15,7 +15,7 @@ def check(params: JsonMapping, where: str) -> None:
     require_sacrebleu(where)
 
 
-def measured(
+def measure_pair(
     item: Item, response: Response, texts: Measured, measure: Measure, options: JsonObject
 ) -> Score:
     pair = texts.pair(item, response)
@@ -61,4 +61,4 @@ def bleu(
         "smooth_method": smooth,
         "max_ngram_order": order,
     }
-    return measured(item, response, Measured(**texts), "bleu", options)
+    return measure_pair(item, response, Measured(**texts), "bleu", options)

@@ -44,7 +44,7 @@ def embedding_similarity(
         for text in (pair.answer, *pair.references)
     ]
     vectors = {
-        text: _pooled(tokens, pooling)
+        text: _embedding(tokens, pooling)
         for text, tokens in encodes.encode(needed, encoded.batch_size).items()
     }
     scores: list[Score] = []
@@ -67,7 +67,7 @@ def _cosine(answer: str, reference: str, vectors: "Mapping[str, Vectors]") -> fl
     return float(vectors[answer] @ vectors[reference])
 
 
-def _pooled(tokens: Tokens, pooling: Pooling) -> "Vectors":
+def _embedding(tokens: Tokens, pooling: Pooling) -> "Vectors":
     import numpy as np
 
     vector = tokens.vectors.mean(axis=0) if pooling == "mean" else tokens.vectors[0]

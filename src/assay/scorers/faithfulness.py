@@ -29,10 +29,10 @@ def faithfulness(
     Parameters:
     threshold: the least score that passes
     """
-    return score_grounds(cases, Grounded(**reading), partial(_scored, threshold))
+    return score_grounds(cases, Grounded(**reading), partial(_score_of, threshold))
 
 
-def _scored(threshold: float, grounds: Grounds) -> Score:
+def _score_of(threshold: float, grounds: Grounds) -> Score:
     score = max(
         (judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0
     )

@@ -30,15 +30,15 @@ def hallucination(
     Parameters:
     threshold: the score from which an answer fails
     """
-    return score_grounds(cases, Grounded(**reading), partial(_scored, threshold))
+    return score_grounds(cases, Grounded(**reading), partial(_score_of, threshold))
 
 
-def _scored(threshold: float, grounds: Grounds) -> Score:
-    score = _unsupported(grounds)
+def _score_of(threshold: float, grounds: Grounds) -> Score:
+    score = _hallucination(grounds)
     return Score(score=round(score, 6), passed=score < threshold, details=dict(grounds.details))
 
 
-def _unsupported(grounds: Grounds) -> float:
+def _hallucination(grounds: Grounds) -> float:
     if not grounds.answer.strip():
         return 0.0
     if not grounds.passages:

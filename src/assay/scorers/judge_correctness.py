@@ -12,7 +12,7 @@ from assay.scorers._judge_prompt import (
     check_threshold,
     texts_of,
 )
-from assay.scorers._judging import Panel, judged
+from assay.scorers._judging import Panel, ask_judges
 from assay.text.verdict_words import CORRECTNESS, FRACTION, TERNARY, Scale
 
 Verdicts = Literal["binary", "ternary", "fractional"]
@@ -56,5 +56,5 @@ async def judge_correctness(
     reads, usual = _SCALES[verdicts]
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
     asked = Question(texts, {}, reads, usual if threshold is None else threshold)
-    (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
+    (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])
     return labels

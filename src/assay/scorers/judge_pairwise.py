@@ -6,7 +6,7 @@ from assay.interfaces import Context, Score
 from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import Question, answer_text, check_panel, texts_of
-from assay.scorers._judging import Panel, judged
+from assay.scorers._judging import Panel, ask_judges
 from assay.text.verdict_words import PREFERENCE
 
 
@@ -45,5 +45,5 @@ async def judge_pairwise(
     }
     texts = texts_of(item, prompt, expected=expected, **answers)
     asked = Question(texts, {"criterion": criterion}, PREFERENCE, 0.75)
-    (labels,) = await judged(context, item, Panel(prompt=prompt, rule=rule, **panel), [asked])
+    (labels,) = await ask_judges(context, item, Panel(prompt=prompt, rule=rule, **panel), [asked])
     return labels

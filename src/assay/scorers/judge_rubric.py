@@ -17,7 +17,7 @@ from assay.scorers._judge_prompt import (
     scale_of,
     texts_of,
 )
-from assay.scorers._judging import Panel, joint_id, judged, missing
+from assay.scorers._judging import Panel, ask_judges, joint_id, missing
 
 Criteria = JsonObject | list[Any]
 _FIELDS = ("name", "description", "weight", "scale", "threshold")
@@ -31,7 +31,7 @@ class Criterion(NamedTuple):
     threshold: float | None
 
     @property
-    def shown(self) -> str:
+    def full_text(self) -> str:
         return self.name if self.name == self.description else f"{self.name}: {self.description}"
 
 
@@ -151,10 +151,10 @@ async def judge_rubric(
     questions: list[Question] = []
     for criterion in rubric:
         reads, passes_from = scale_of(criterion.scale, criterion.threshold)
-        words = {"criterion": criterion.shown, **shared}
+        words = {"criterion": criterion.full_text, **shared}
         questions.append(Question(texts, words, reads, passes_from, f".{criterion.name}"))
     judges = Panel(prompt=prompt, **panel)
-    labels = await judged(context, item, judges, questions)
+    labels = await ask_judges(context, item, judges, questions)
     return [
         _whole([scores[0] for scores in labels], rubric, judges.models, threshold),
         *(label for scores in labels for label in scores),

@@ -5,7 +5,7 @@ from typing import Literal
 from assay.interfaces import Score
 from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
-from assay.scorers._likelihoods import choices_in, judged, targets
+from assay.scorers._likelihoods import choice_score, choices_in, targets
 from assay.text.expected import expectation
 
 By = Literal["raw", "characters", "bytes", "tokens", "unconditional"]
@@ -36,7 +36,7 @@ def likelihood_choice(
             outcome="skipped", error="a whole text has no choices: text_likelihood scores it"
         )
     right = targets(answer, texts)
-    return judged(
+    return choice_score(
         [_value(choice, by) for choice in choices], texts, right, greedy=choices[right[0]]["greedy"]
     )
 

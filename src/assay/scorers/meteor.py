@@ -23,7 +23,7 @@ def meteor_of(
     words: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float
 ) -> float:
     """(1 − penalty) · F, where F weighs recall by alpha and the penalty is gamma · (chunks / matches)^beta."""
-    pairs = _aligned(words, reference)
+    pairs = _alignment(words, reference)
     if not pairs:
         return 0.0
     precision, recall = len(pairs) / len(words), len(pairs) / len(reference)
@@ -32,7 +32,7 @@ def meteor_of(
     return (1 - gamma * (chunks / len(pairs)) ** beta) * mean
 
 
-def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+def _alignment(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
     """(place in the text, place in the reference) of words that match: first equal ones, then equal stems."""
     ours, theirs = list(range(len(words))), list(range(len(reference)))
     pairs: list[tuple[int, int]] = []

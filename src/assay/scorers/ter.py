@@ -6,7 +6,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Measured, reads_answer
-from assay.scorers.bleu import check, measured
+from assay.scorers.bleu import check, measure_pair
 
 
 @scorer(
@@ -51,6 +51,6 @@ def ter(
         "case_sensitive": case_sensitive,
     }
     reading = Measured(**texts)
-    found = measured(item, response, reading, "ter", options)
+    found = measure_pair(item, response, reading, "ter", options)
     found.passed = float(found.score or 0) <= reading.threshold
     return found

@@ -9,7 +9,7 @@ from assay.scorers._parameters import Measured, reads_answer
 from assay.text.error_rate import Unit, error_rate, without_punctuation
 
 
-def rated(
+def rate_answer(
     item: Item,
     response: Response,
     unit: Unit,
@@ -60,4 +60,4 @@ def wer(
     no_punct: ignore punctuation, except inside a word or a number
     threshold: the greatest score that passes
     """
-    return rated(item, response, "word", case_sensitive, no_punct, Measured(**texts))
+    return rate_answer(item, response, "word", case_sensitive, no_punct, Measured(**texts))

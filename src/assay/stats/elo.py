@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.interfaces import Codes, FloatArray, Integers
 from assay.stats.matches import Matches
-from assay.stats.ranking import ONE_ITEM, Ranked, open_ranks, unranged
+from assay.stats.ranking import ONE_ITEM, Ranked, open_ranks, without_ranges
 from assay.stats.student import t_quantile
 
 START = 1500.0
@@ -84,9 +84,9 @@ def elo(
     found = shuffled(matches, seed=seed)
     items = matches.items
     if items < 2:
-        return found, unranged(found.mean, ONE_ITEM)
+        return found, without_ranges(found.mean, ONE_ITEM)
     if len(matches.item) > MOST_RESAMPLED:
-        return found, unranged(
+        return found, without_ranges(
             found.mean, f"none: Elo does not resample more than {MOST_RESAMPLED:,} matches"
         )
     covariance = _covariance(
@@ -160,12 +160,12 @@ def _shuffles(matches: Matches, orders: list[Orders], random: np.random.Generato
         for row, order in zip(places, part, strict=True):
             row[: len(order)] = random.permutation(order)
         found.append(
-            _played(table, payoff, np.ascontiguousarray(places.T), matches.players + 2)[:, :-2]
+            _play(table, payoff, np.ascontiguousarray(places.T), matches.players + 2)[:, :-2]
         )
     return np.concatenate(found)
 
 
-def _played(table: Integers, payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
+def _play(table: Integers, payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
     """Play the matches (steps x shuffles), one step after another, all shuffles side by side."""
     steps, width = orders.shape
     ratings = np.full(width * players, START)

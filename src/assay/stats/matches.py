@@ -111,7 +111,7 @@ def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: Integers)
 
 def pieces(met: Flags) -> list[list[int]]:
     """The groups of players that are linked by matches, the largest first. More than one: they cannot be compared."""
-    found = _groups(_reached(met | met.T))
+    found = _groups(_reach(met | met.T))
     return sorted(found, key=lambda group: (-len(group), group))
 
 
@@ -120,7 +120,7 @@ def rungs(wins: Ints, ties: Ints) -> list[list[int]]:
 
     More than one: the most likely difference between them is infinite.
     """
-    reached = _reached((wins > 0) | (ties > 0))
+    reached = _reach((wins > 0) | (ties > 0))
     return sorted(
         _groups(reached & reached.T), key=lambda group: (-int(reached[group[0]].sum()), group)
     )
@@ -147,7 +147,7 @@ def bounded(wins: Ints, ties: Ints) -> bool:
     return True
 
 
-def _reached(links: Flags) -> Flags:
+def _reach(links: Flags) -> Flags:
     """Whom each player reaches over any number of links."""
     reached = links | np.eye(len(links), dtype=np.bool_)
     while True:

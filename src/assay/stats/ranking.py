@@ -87,9 +87,9 @@ def bradley_terry(
     strengths = found.strengths[0]
     tie = float(found.tie[0])
     if blocks.items < 2:
-        return BradleyTerry(unranged(strengths, ONE_ITEM), tie, weight)
-    drawn = _refitted(blocks, found, whole, rounds, random)
-    return BradleyTerry(_ranked(strengths, drawn, blocks.items, level), tie, weight)
+        return BradleyTerry(without_ranges(strengths, ONE_ITEM), tie, weight)
+    drawn = _refit(blocks, found, whole, rounds, random)
+    return BradleyTerry(_with_ranges(strengths, drawn, blocks.items, level), tie, weight)
 
 
 def win_rates(
@@ -101,11 +101,11 @@ def win_rates(
     points, games = blocks.by_player()
     value = points.sum(axis=0, dtype=np.float64) / games.sum(axis=0, dtype=np.float64)
     if blocks.items < 2:
-        return unranged(value, ONE_ITEM)
+        return without_ranges(value, ONE_ITEM)
     drawn = blocks.drawn(rounds, random)
     virtual = _virtual(blocks, rounds, random)
     rates = (drawn @ points + virtual.won) / (drawn @ games + virtual.won + virtual.lost)
-    ranked = _ranked(value, rates, blocks.items, level)
+    ranked = _with_ranges(value, rates, blocks.items, level)
     spans = [_rate_interval(matches, player, level) for player in range(matches.players)]
     low, high = (
         np.array([np.nan if end is None else end for end in ends])
@@ -182,7 +182,7 @@ class _Blocks:
             for table in chances(place, self.players)
         )
         surprise: Weights = (self.payoff - self.played * expected).astype(np.float32, copy=False)
-        found = self._summed(surprise, -surprise)
+        found = self._player_sums(surprise, -surprise)
         ties = self.ties - self.played @ tied
         return (
             found
@@ -192,11 +192,11 @@ class _Blocks:
 
     def by_player(self) -> tuple[Weights, Weights]:
         """Points and matches of each player (blocks x players)."""
-        return self._summed(self.payoff, self.played - self.payoff), self._summed(
+        return self._player_sums(self.payoff, self.played - self.payoff), self._player_sums(
             self.played, self.played
         )
 
-    def _summed(self, first: Weights, second: Weights) -> Weights:
+    def _player_sums(self, first: Weights, second: Weights) -> Weights:
         """Sums over the pairs of each player, of what the first and the second of each pair get."""
         sums = np.zeros((self.count, self.players), np.float32)
         piece = max(1, _FITTED // self.players)
@@ -220,7 +220,7 @@ class _Blocks:
         return drawn
 
 
-def _refitted(
+def _refit(
     blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random: np.random.Generator
 ) -> FloatArray:
     """The strengths in every round (rounds x players).
@@ -230,7 +230,7 @@ def _refitted(
     """
     drawn = blocks.drawn(rounds, random)
     virtual = _virtual(blocks, rounds, random)
-    stepped = _stepped(blocks, fitted, whole, drawn, virtual)
+    stepped = _newton_step(blocks, fitted, whole, drawn, virtual)
     few = _fits(blocks, drawn[:_CHECKED], _some(virtual, slice(_CHECKED)), fitted)
     off = np.sqrt(np.square(few - stepped[:_CHECKED]).mean(axis=0)) / stepped.std(axis=0)
     if off.max() < _NEAR:
@@ -240,7 +240,7 @@ def _refitted(
     )
 
 
-def _stepped(
+def _newton_step(
     blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual
 ) -> FloatArray:
     place = parameters(found)
@@ -281,7 +281,7 @@ def _some(virtual: Virtual, rounds: slice) -> Virtual:
 # ---- ranks
 
 
-def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> Ranked:
+def _with_ranges(value: FloatArray, drawn: FloatArray, items: int, level: float) -> Ranked:
     """Intervals from percentiles, widened from the normal to Student's quantile: plain ones are too narrow for few
     items (Hesterberg 2015)."""
     t = t_quantile((1 + level) / 2, items - 1)
@@ -321,7 +321,7 @@ def open_ranks(behind: Mask) -> tuple[Ints, Ints]:
     return 1 + behind.sum(axis=1), len(behind) - behind.sum(axis=0)
 
 
-def unranged(value: FloatArray, why: str) -> Ranked:
+def without_ranges(value: FloatArray, why: str) -> Ranked:
     """Values of which nobody knows how sure they are."""
     nothing = np.full(len(value), np.nan)
     return Ranked(

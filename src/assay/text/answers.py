@@ -84,7 +84,7 @@ def without_markdown(text: str) -> str:
     return _MARKDOWN.sub("", text) if _MARKS.search(text) else text
 
 
-def spelled(*words: str) -> str:
+def spellings(*words: str) -> str:
     """The words in the three usual spellings, as alternatives."""
     found = dict.fromkeys(
         way for word in words for way in (word, word[:1].upper() + word[1:], word.upper())

@@ -160,7 +160,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(undefined=StrictUndefined)
         del self.globals["lipsum"]
         self.filters = {
-            name: function if name in _CHEAP else _bounded(name, function)
+            name: function if name in _CHEAP else _bound_filter(name, function)
             for name, function in self.filters.items()
         }
 
@@ -184,7 +184,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-def _bounded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _bound_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The filter, refused or counted before it works. Its value comes after what Jinja passes by itself."""
     place = 1 if hasattr(function, "jinja_pass_arg") else 0
     longest = _LONGEST.get(name, LETTERS)

@@ -55,7 +55,7 @@ def conversation_in(fields: JsonMapping) -> tuple[str, list[Message]] | None:
     only `messages` are one."""
     asks = [name for name in DEFAULT_FIELDS if isinstance(fields.get(name), str)]
     for name in HOLDERS[:1] if asks else HOLDERS:
-        turns = _listed(fields[name]) if name in fields else None
+        turns = _list_in(fields[name]) if name in fields else None
         if not turns:
             continue
         if name == "turns" and all(isinstance(turn, str) for turn in turns):
@@ -66,7 +66,7 @@ def conversation_in(fields: JsonMapping) -> tuple[str, list[Message]] | None:
     return None
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_in(value: Any) -> list[Any]:
     """A list; also one that a table's cell holds as JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -155,12 +155,12 @@ def _split(message: Message, place: str) -> Iterator[Message]:
     if not results or parts:
         rest = {
             **message,
-            "content": _joined(parts) if calls and not message.get("tool_calls") else parts,
+            "content": _joint_content(parts) if calls and not message.get("tool_calls") else parts,
         }
         yield {**rest, "tool_calls": calls} if calls else rest
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joint_content(parts: list[Any]) -> Any:
     """The content beside calls: plain text, null where there is none."""
     return parts if any("text" not in part for part in parts) else content_text(parts) or None
 
@@ -217,10 +217,10 @@ def _with_media(messages: list[Message], fields: JsonMapping) -> list[Message]:
         held = fields.get(f"{kind}s", fields.get(kind))
         queues[kind] = list(held) if isinstance(held, list) else [held] if held else []
     counts = {kind: len(queue) for kind, queue in queues.items()}
-    return [_filled(message, queues, counts) for message in messages]
+    return [_with_files(message, queues, counts) for message in messages]
 
 
-def _filled(message: Message, queues: dict[str, list[Any]], counts: dict[str, int]) -> Message:
+def _with_files(message: Message, queues: dict[str, list[Any]], counts: dict[str, int]) -> Message:
     content = message.get("content")
     if isinstance(content, str) and any(counts.values()) and _PLACE.search(content):
         pieces = _PLACE.split(content)  # texts and kinds in turn
@@ -231,10 +231,10 @@ def _filled(message: Message, queues: dict[str, list[Any]], counts: dict[str, in
         ]
     if not isinstance(content, list):
         return message
-    return {**message, "content": [_placed(part, queues, counts) for part in content]}
+    return {**message, "content": [_file_at(part, queues, counts) for part in content]}
 
 
-def _placed(part: Any, queues: dict[str, list[Any]], counts: dict[str, int]) -> Any:
+def _file_at(part: Any, queues: dict[str, list[Any]], counts: dict[str, int]) -> Any:
     kind = part.get("type") if isinstance(part, dict) and len(part) == 1 else None
     if kind not in queues:
         return part
@@ -249,7 +249,7 @@ def _placed(part: Any, queues: dict[str, list[Any]], counts: dict[str, int]) -> 
 
 def tools_in(value: Any) -> list[Any]:
     """A row's tools as OpenAI's API wants them: also Anthropic's, bare functions, and a table's cell with JSON."""
-    tools = _listed(value)
+    tools = _list_in(value)
     if not tools:
         raise UserError("`tools` is not a list of tools", fix=_TOOLS)
     return [_tool(tool, number) for number, tool in enumerate(tools, 1)]

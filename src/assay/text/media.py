@@ -83,7 +83,7 @@ def described(text: str, base: Path, folder: Path, kind: str = "image") -> tuple
     if stat is None:
         raise UserError(f"the {noun} {text!r} is outside {str(folder)!r}", fix="move it there")
     _check_size(stat.st_size, f"the {noun} {text!r}")
-    found, digest = _read(str(file), stat.st_size, stat.st_mtime_ns)
+    found, digest = _type_and_digest(str(file), stat.st_size, stat.st_mtime_ns)
     if _kind(found) != kind:
         what = f"{file.name!r} is not {_AN[kind]}" + (f": it is {found}" if found else "")
         raise UserError(what, where=str(file), fix=f"{_SENT[kind]} can be sent")
@@ -105,7 +105,7 @@ def _check_size(size: int, what: str) -> None:
 
 
 @lru_cache(maxsize=1 << 16)
-def _read(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
+def _type_and_digest(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
     """Type and digest of a file; with its size and time, so that a changed one is read again."""
     try:
         content = reading.content(path)
@@ -140,7 +140,7 @@ def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> 
             ).decode()
         if name in ("data", "bytes") and isinstance(source, str) and not source.startswith("data:"):
             return wire(
-                {"type": kind, "media_type": _typed(source, declared, kind), **more}, source
+                {"type": kind, "media_type": _media_type_of(source, declared, kind), **more}, source
             )
     if not isinstance(source, str) or not source:
         raise UserError(
@@ -166,7 +166,7 @@ def data_url(url: str) -> tuple[str, str]:
 def _blob(text: str) -> bytes:
     """Binary data of a table as a row's JSON has them: as base64, or, from Parquet, bytes beyond ASCII as \\xNN."""
     if "\\x" not in text:
-        return _decoded(text, "file")
+        return _from_base64(text, "file")
     return _ESCAPED.sub(lambda byte: bytes([int(byte[1], 16)]), text.encode())
 
 
@@ -183,13 +183,13 @@ def _at_address(kind: str, url: str, more: JsonMapping) -> Message:
     }
 
 
-def _typed(data: str, declared: str, kind: str) -> str:
+def _media_type_of(data: str, declared: str, kind: str) -> str:
     """The media type of base64 text: by its bytes, else as it is declared."""
-    found = media_type(_decoded(data[: _HEAD // 3 * 4], kind))
+    found = media_type(_from_base64(data[: _HEAD // 3 * 4], kind))
     return found or (declared if "/" in declared else f"{kind}/{declared}")
 
 
-def _decoded(data: str, kind: str) -> bytes:
+def _from_base64(data: str, kind: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -230,7 +230,7 @@ def separated(messages: list[Message]) -> tuple[list[Message], dict[str, str]]:
         if inline is None:
             return part
         reference, text = inline
-        content = _decoded(text, reference["type"])
+        content = _from_base64(text, reference["type"])
         _check_size(len(content), f"the data of {_AN[reference['type']]}")
         reference["media_type"] = media_type(content[:_HEAD]) or reference["media_type"]
         reference["digest"] = _digest(content)

@@ -65,11 +65,11 @@ def compiled(source: str, where: str) -> Callable[[Variables], str]:
         environment = _environment()
         parts = plain_parts(environment.parse(source), environment.globals)
         if parts is not None:
-            return _joined(parts, where)
-        return _rendered(environment.from_string(source), where)
+            return _join_parts(parts, where)
+        return _render_bounded(environment.from_string(source), where)
 
 
-def _joined(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], str]:
+def _join_parts(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], str]:
     def render(context: Variables) -> str:
         text = "".join([str(context[part]) if name else part for name, part in parts])
         if len(text) > LETTERS:
@@ -94,12 +94,12 @@ def expression(source: str, where: str) -> Callable[[Variables], Any]:
         try:
             return evaluate(context)
         except RuntimeError as error:
-            raise _refused(error, evaluate._template, where) from None
+            raise _template_error(error, evaluate._template, where) from None
 
     return value
 
 
-def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
+def _render_bounded(template: "Template", where: str) -> Callable[[Variables], str]:
     from assay.text.bounded_jinja import begin, joined
 
     environment = _environment()
@@ -109,14 +109,14 @@ def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
         try:
             return joined(template.root_render_func(template.new_context(context)))
         except RuntimeError as error:
-            raise _refused(error, template, where) from None
+            raise _template_error(error, template, where) from None
         except Exception:
             environment.handle_exception()
 
     return render
 
 
-def _refused(error: RuntimeError, template: "Template", where: str) -> Exception:
+def _template_error(error: RuntimeError, template: "Template", where: str) -> Exception:
     """Return what a bound says, with the template's line; any other error as it is."""
     from assay.text.growth import Exceeded
 

@@ -56,7 +56,7 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
         )
     prose, in_json = _json_verdict(answer, scale, judged)
     prose = _without_repeated(prose, judged)
-    explicit = [one for one in (in_json, _announced(prose, scale, judged)) if one is not None]
+    explicit = [one for one in (in_json, _last_announced(prose, scale, judged)) if one is not None]
     if explicit:
         last = max(explicit, key=lambda one: one.start)
         if last.value is None:
@@ -115,7 +115,7 @@ def _json_value(given: Any, scale: Scale) -> tuple[str | float | None, str]:
         given = "true" if given else "false"
     elif isinstance(given, (int, float)):
         if isinstance(scale, Range):
-            return _graded(given, None, scale)
+            return _grade(given, None, scale)
         given = f"{given:g}" if abs(given) < 1e6 else "a number"
     if not isinstance(given, str):
         return None, "the judge's JSON holds no verdict"
@@ -125,7 +125,7 @@ def _json_value(given: Any, scale: Scale) -> tuple[str | float | None, str]:
     return found.value, found.problem
 
 
-def _announced(text: str, scale: Scale, judged: Sequence[str]) -> _Found | None:
+def _last_announced(text: str, scale: Scale, judged: Sequence[str]) -> _Found | None:
     """The last verdict in double brackets, in a box, or after a word that announces one."""
     found = [
         one
@@ -232,11 +232,11 @@ def _number_found(match: re.Match[str], scale: Range) -> _Found:
         )
     number = float(match["number"].replace("−", "-").replace(",", "."))
     return _Found(
-        *match.span(), *_graded(number, float(match["of"]) if match["of"] else None, scale)
+        *match.span(), *_grade(number, float(match["of"]) if match["of"] else None, scale)
     )
 
 
-def _graded(number: float, of: float | None, scale: Range) -> tuple[float | None, str]:
+def _grade(number: float, of: float | None, scale: Range) -> tuple[float | None, str]:
     if of is not None and of != scale.high:
         return None, f"the verdict {number:g}/{of:g} is not on the scale to {scale.high:g}"
     if not scale.low <= number <= scale.high:

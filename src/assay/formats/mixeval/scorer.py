@@ -24,7 +24,7 @@ from assay.formats.mixeval.evaluation_prompts import (
 from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_prompt import Question, Rendered, check_panel, rendered
+from assay.scorers._judge_prompt import Question, Rendered, check_panel, render_question
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
 from assay.text.answers import without_reasoning
 from assay.text.choices import find_choice
@@ -297,7 +297,7 @@ async def _judged(
     else:
         texts = {"question": item.data["prompt"], **asks.shown, "answer": without_reasoning(text)}
         question = question._replace(texts=texts)
-        shown = rendered(judge.prompt, item, question)
+        shown = render_question(judge.prompt, item, question)
         messages, read = shown.messages, partial(asks.read, shown)
         again = _AGAIN.format(what=question.scale.described)
     return await _verdict(context, judge, question, messages, read, again)
@@ -326,7 +326,7 @@ async def _verdict(
             ]
             messages = [*messages, *turns]
         try:
-            said = await context.complete(messages, model=model, step="judge", **panel.sent)
+            said = await context.complete(messages, model=model, step="judge", **panel.sampling)
         except PermanentError as error:
             return Score(outcome="errored", error=error.what, details=details)
         details["raw"] = said.text[:RAW]

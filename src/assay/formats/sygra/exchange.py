@@ -52,7 +52,7 @@ class Roles(msgspec.Struct):
     truth: str = ""
 
     @property
-    def placed(self) -> set[str]:
+    def known_fields(self) -> set[str]:
         return {"id", "error", "execution_error", self.response, self.truth, *self.columns}
 
 
@@ -110,8 +110,8 @@ def roles_of(records: Iterable[Row]) -> Roles:
 
 def item_of(record: Row, roles: Roles) -> Row:
     """The dataset row of a record: its id where it has one, else that of what it asks."""
-    placed = roles.placed
-    data = {name: value for name, value in record.items() if name not in placed}
+    known_fields = roles.known_fields
+    data = {name: value for name, value in record.items() if name not in known_fields}
     asks = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), "")
     if asks and asks not in _USUAL:
         data["question"] = data[asks]
@@ -307,7 +307,7 @@ def headlines_of(
     for key, payload in cast("Row", results).items() if isinstance(results, dict) else ():
         label, name = _about(str(key), roles)
         numbers = _numbers(payload)
-        ours = {} if name == "accuracy" else _computed(name, label, numbers, records)
+        ours = {} if name == "accuracy" else _own_numbers(name, label, numbers, records)
         for part, value in numbers.items():
             metric = str(key) if part == name else f"{key}.{part}"
             line = Headline(label=label, metric=metric, value=value, ours=ours.get(part))
@@ -333,7 +333,7 @@ def _numbers(payload: Any) -> dict[str, float]:
 
 
 # a user's metric of this name may raise anything, and its number stays unchecked
-def _computed(
+def _own_numbers(
     name: str, column: str, numbers: Mapping[str, float], records: Callable[[], Iterable[Row]]
 ) -> dict[str, float]:
     """Return what the aggregator of this name gives for the column; empty where that cannot be

@@ -168,7 +168,7 @@ class SygraRun:
         running_task.set(self.task)
         # The first record is read before anything is written.
         records = await asyncio.to_thread(self._open)
-        for note in [*self.load.notes(), *_unused(self.task.folder, self.options)]:
+        for note in [*self.load.notes(), *_notes_of_no_effect(self.task.folder, self.options)]:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
@@ -181,7 +181,7 @@ class SygraRun:
             datasets = await self._store_records(store, records)
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(status_file(self.folder, self.progress, "full"))
-            shared = self._shared(datasets, stop)
+            shared = self._executor_parts(datasets, stop)
             await self._run_graph(store, shared)
             self._note_present()
             result = await self._write(store, begun, shared)
@@ -237,7 +237,7 @@ class SygraRun:
         for number, (id, record) in enumerate(records, self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
-    def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
+    def _executor_parts(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
         return {
             "models": {name: bound.model for name, bound in self.models.items()},
             "limits": {name: bound.limits for name, bound in self.models.items()},
@@ -319,7 +319,7 @@ class SygraRun:
         keep(self.folder, begun)
 
 
-def _unused(folder: Path, options: Options) -> list[str]:
+def _notes_of_no_effect(folder: Path, options: Options) -> list[str]:
     """Return what is said about what a task folder defines, or an option asks, without effect."""
     what = "--disable-metadata: there is no metadata file to switch off"
     notes = [what] if options.disable_metadata else []

@@ -67,7 +67,7 @@ _METRICS = {
 }
 
 
-def _offered() -> dict[str, tuple[str, list[str]]]:
+def _module_table() -> dict[str, tuple[str, list[str]]]:
     """By module: the module of ours that has its names, and the names; `*` stands for all that ours has."""
     messages = "graph.messages"
     homes = {f"sygra.{module}": ("helpers", names) for module, names in _HELPERS.items()}
@@ -94,7 +94,7 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
     return {module: (f"{_HERE}.{home}", names.split()) for module, (home, names) in homes.items()}
 
 
-OFFERED = _offered()
+OFFERED = _module_table()
 _OURS = {module for module in OFFERED if module.startswith("sygra.")}
 
 
@@ -229,10 +229,10 @@ class Loader:
                 if error.name is None or not (
                     name == error.name or name.startswith(f"{error.name}.")
                 ):
-                    raise _failed(dotted, error, where) from error
+                    raise _import_problem(dotted, error, where) from error
                 missing = error
             except (Exception, SystemExit) as error:
-                raise _failed(dotted, error, where) from error
+                raise _import_problem(dotted, error, where) from error
             if "does not offer" in str(missing):
                 raise UserError(str(missing), where=where)
         raise UserError(
@@ -250,7 +250,7 @@ class Loader:
         )
 
 
-def _failed(dotted: str, error: BaseException, where: str) -> UserError:
+def _import_problem(dotted: str, error: BaseException, where: str) -> UserError:
     place = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename

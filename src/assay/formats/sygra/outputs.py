@@ -99,8 +99,8 @@ class Records(Sequence[Row]):
         out."""
         items = Table([self._items], {"id": "id"}, item=True)
         rows = Table([self._responses], {"item_id": "id", "outcome": "code", "error": "code"})
-        self.failed = int(_coded(rows, "error", lambda error: error is not None).sum())
-        left_out = _coded(rows, "outcome", "skipped".__eq__)
+        self.failed = int(_rows_with(rows, "error", lambda error: error is not None).sum())
+        left_out = _rows_with(rows, "outcome", "skipped".__eq__)
         at = Lookup(items["id"]).first(rows["item_id"])
         row_places = np.full(len(items), _ABSENT, np.int64)
         row_places[at[at >= 0]] = np.where(left_out, _LEFT_OUT, rows.position)[at >= 0]
@@ -143,7 +143,7 @@ class Records(Sequence[Row]):
         )
 
 
-def _coded(rows: Table, name: str, holds: Callable[[Any], bool]) -> Mask:
+def _rows_with(rows: Table, name: str, holds: Callable[[Any], bool]) -> Mask:
     """Return which rows have a value of a coded field for which this holds."""
     wanted = [code for code, value in enumerate(rows.values[name]) if holds(value)]
     return np.isin(rows[name], wanted)
@@ -316,7 +316,7 @@ async def run_processors(
             report = await scoring.report(processor.collator, data, before.name)
         try:
             if report is None or type(processor.made) is not MetricCollatorPostProcessor:
-                previous = await asyncio.to_thread(_processed, processor, data, output)
+                previous = await asyncio.to_thread(_run_processor, processor, data, output)
             else:
                 previous = [report]
         except Exception as error:  # user code: the records are written, and the others still run
@@ -334,7 +334,7 @@ def _write_result(result: Processed, plain: Any, path: Path) -> None:
         result.report = first if "results" in first else None
 
 
-def _processed(processor: Processor, data: Any, output: Path) -> Any:
+def _run_processor(processor: Processor, data: Any, output: Path) -> Any:
     if isinstance(data, Records) and not processor.is_ours and len(data) <= LARGEST_JSON:
         data = list(data)
     made = processor.made.process(data, {"output_file": str(output), "params": processor.params})

@@ -27,7 +27,7 @@ from assay.engine.experiment.trust import write_config
 from assay.formats.sygra.data import INDEX, id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.exchange import is_result
-from assay.formats.sygra.metric import Census, Entry, Report, collated
+from assay.formats.sygra.metric import Census, Entry, Report, report_over
 from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.formats.sygra.types import Row
@@ -94,9 +94,9 @@ class Scoring:
                 progress.note(
                     f"the rows of {processor} name no item by their `id`: they are reported, and not stored"
                 )
-            return await asyncio.to_thread(collated, made, style, records)
+            return await asyncio.to_thread(report_over, made, style, records)
         names = self._include(made, census, processor)
-        rows = await self._measured() if names else {}
+        rows = await self._metric_rows() if names else {}
         return Report(
             made, style, census, {key: rows[name] for key, name in names.items() if name in rows}
         ).shown()
@@ -104,7 +104,7 @@ class Scoring:
     async def finish(self) -> None:
         """Evaluate what no collator asked for."""
         if self._own and not self._is_evaluated:
-            await self._measured()
+            await self._metric_rows()
 
     def _include(self, made: Sequence[Entry], census: Census, processor: str) -> dict[str, str]:
         """The names of the entries' metrics, by their keys."""
@@ -131,7 +131,7 @@ class Scoring:
         self._scorers[label] = bind_scorer(unit_result, name=label, params=params)
         return label
 
-    async def _measured(self) -> dict[str, MetricRow]:
+    async def _metric_rows(self) -> dict[str, MetricRow]:
         """The metric rows by name, after all that was included is scored."""
         if not self._made_by:
             for column in self._own:
@@ -182,7 +182,7 @@ class Scoring:
 
         @wraps(inner)
         def measure(group: Group, **params: Any) -> Values:
-            return inner(_sorted(group, self._places()), **params)
+            return inner(_in_order_of(group, self._places()), **params)
 
         return msgspec.structs.replace(bound, function=measure)
 
@@ -273,7 +273,7 @@ def _sample(
     )
 
 
-def _sorted(group: Group, places: Any) -> Group:
+def _in_order_of(group: Group, places: Any) -> Group:
     order = np.lexsort((group.sample, places[group.item]))
     return msgspec.structs.replace(
         group,

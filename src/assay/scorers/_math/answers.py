@@ -77,7 +77,7 @@ def answer_in(text: str) -> Answer:
     if text.lower() in NUMBER_WORDS:
         return Value(number(NUMBER_WORDS[text.lower()]))
     if _is_words(text) and not _SEPARATOR.search(text):
-        return Words(_folded(text))
+        return Words(_words_text(text))
     return _collection(text)
 
 
@@ -99,7 +99,7 @@ def _collection(text: str) -> Answer:
         return Parts([_collection(part) for part in unions], ends="∪")
     if _RELATION.search(text):
         return _intervals(text)
-    inner, ends = _unwrapped(text)
+    inner, ends = _inside_brackets(text)
     if ends:
         parts = _split(inner, _SEPARATOR)
         if ends[0] == "{" and not inner.strip():
@@ -123,7 +123,7 @@ def _single(text: str) -> Answer:
         tree = read(bare)
     except NotMath:
         if _is_words(text) or _TEXT.fullmatch(text):
-            return Words(_folded(text))
+            return Words(_words_text(text))
         raise
     if tree[:2] == ("fn", "degree"):
         tree = tree[2]
@@ -169,7 +169,7 @@ def _interval(text: str) -> Answer:
     return Parts([_single(sides[0]), _single(sides[2])], order=True, ends=ends)
 
 
-def _unwrapped(text: str) -> tuple[str, str]:
+def _inside_brackets(text: str) -> tuple[str, str]:
     """Return what stands in the brackets around a whole text, and these; no brackets if they do not
     belong together."""
     for opening, closings in _CLOSES.items():
@@ -203,7 +203,7 @@ def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _folded(text: str) -> str:
+def _words_text(text: str) -> str:
     return " ".join(text.casefold().replace("-", " ").split())
 
 

@@ -245,7 +245,7 @@ def _plus(first: Polynomial, second: Polynomial) -> Polynomial:
     made = dict(first)
     for monomial, value in second.items():
         made[monomial] = made.get(monomial, 0) + value
-    return _bounded(made)
+    return _check_size(made)
 
 
 def _minus(first: Polynomial, second: Polynomial) -> Polynomial:
@@ -261,7 +261,7 @@ def _times(first: Polynomial, second: Polynomial) -> Polynomial:
                 exponents[atom] = exponents.get(atom, 0) + exponent
             for monomial, unit in _monomial(exponents, value * factor).items():
                 made[monomial] = made.get(monomial, 0) + unit
-    return _bounded(made)
+    return _check_size(made)
 
 
 def _monomial(exponents: dict[Atom, Fraction], value: Fraction) -> Polynomial:
@@ -282,7 +282,7 @@ def _monomial(exponents: dict[Atom, Fraction], value: Fraction) -> Polynomial:
     return {tuple(sorted(kept)): value}
 
 
-def _bounded(polynomial: Polynomial) -> Polynomial:
+def _check_size(polynomial: Polynomial) -> Polynomial:
     made = {monomial: value for monomial, value in polynomial.items() if value}
     if len(made) > _MOST_TERMS:
         raise TooLarge("it has too many terms")

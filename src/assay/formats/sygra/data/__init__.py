@@ -22,7 +22,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
-from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, cleaned, stages
+from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, plain_record, stages
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, Place
 from assay.records import as_list
@@ -142,7 +142,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
         list | None, f"fields must be a list, got {source.get('fields')!r}"
     )
     through = stages(at("transformations"), load)
-    records = map(cleaned, raw_records(source, base, where))
+    records = map(plain_record, raw_records(source, base, where))
     if fields:
         records = map(partial(_with_fields, {"id", *map(str, fields)}), records)
     first = list(islice(records, 1))

@@ -114,12 +114,12 @@ def _converter(node: ast.expr, text: str, where: str) -> Convert:
     inner = [_converter(part, text, where) for part in parts]
     fits, word, make = _TYPES[name]
 
-    def converted(value: Any) -> Any:
+    def convert_value(value: Any) -> Any:
         if not fits(value):
             raise ValueError(f"{_short(value)} is not {word}")
         return make(value, inner)
 
-    return converted
+    return convert_value
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:

@@ -27,7 +27,7 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null
 
 
-def cleaned(record: Row) -> Row:
+def plain_record(record: Row) -> Row:
     """The record with plain values."""
     return {
         name if type(name) is str else str(name): value
@@ -44,7 +44,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, float):
         return None if value != value else float(value)
     if isinstance(value, Mapping):
-        return cleaned(dict(value))
+        return plain_record(dict(value))
     if isinstance(value, list | tuple):
         return [plain_value(entry) for entry in value]
     if type(value).__name__ in _MISSING:
@@ -147,11 +147,13 @@ def _stage(at: Place, load: Load) -> Stage:
         raise at.error(f"{dotted!r} is not a transform", fix)
     settings = dict(params or {})
     if isinstance(instance, Streamed) and type(instance).transform is Streamed.transform:
-        return lambda records: _streamed(instance, records, settings, where)
-    return lambda records: _listed(lambda rows: transform(rows, settings), dotted, records, at)
+        return lambda records: _through_stream(instance, records, settings, where)
+    return lambda records: _through_list(
+        lambda rows: transform(rows, settings), dotted, records, at
+    )
 
 
-def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> Records:
+def _through_stream(instance: Streamed, records: Records, params: Row, where: str) -> Records:
     try:
         yield from instance.stream(records, params)
     except UserError as error:
@@ -159,7 +161,7 @@ def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> 
         raise
 
 
-def _listed(
+def _through_list(
     transform: Callable[[list[Record]], Any], name: str, records: Records, at: Place
 ) -> Records:
     """Yield what user code makes of the records, which is given all of them at once."""
@@ -181,7 +183,7 @@ def _listed(
                     f"{what} returned a list with {kind}, not records",
                     "return a list of dictionaries",
                 )
-            yield cleaned(dict(row))
+            yield plain_record(dict(row))
     except UserError:
         raise
     except Exception as error:
@@ -266,7 +268,7 @@ class CombineRecords(Streamed):
         rules = mapping(params, "join_column")
         inner = _inner(records, whole(skip, *_START), whole(skip, "from_end"))
         return (
-            {name: _joined(str(rule), window, name) for name, rule in rules.items()}
+            {name: _combined_text(str(rule), window, name) for name, rule in rules.items()}
             for window in _windows(inner, size, shift)
         )
 
@@ -299,7 +301,7 @@ def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
         (-bound for pair in ranges for bound in pair if bound is not None and bound < 0), default=0
     )
 
-    def skipped(number: int, left: int) -> bool:
+    def is_skipped(number: int, left: int) -> bool:
         """`left` counts this record and those behind it; all that matters of more than `ahead` is that it is more."""
         return any(
             (number >= start if start >= 0 else left <= -start)
@@ -313,11 +315,11 @@ def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
         held.append(record)
         if len(held) > ahead:
             first = held.popleft()
-            if not skipped(number - ahead, ahead + 1):
+            if not is_skipped(number - ahead, ahead + 1):
                 yield first
     for place, record in enumerate(held):
         left = len(held) - place
-        if not skipped(number + 1 - left, left):
+        if not is_skipped(number + 1 - left, left):
             yield record
 
 
@@ -329,7 +331,7 @@ def _windows(records: Iterable[Record], size: int, shift: int) -> Iterator[list[
             yield list(window)
 
 
-def _joined(rule: str, window: list[Record], name: str) -> str:
+def _combined_text(rule: str, window: list[Record], name: str) -> str:
     """`$n` is the field of the n-th record. Of `$12` only the first digit counts where there are but two records; a
     dollar sign in a value stays one."""
 

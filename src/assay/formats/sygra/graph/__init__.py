@@ -32,7 +32,7 @@ from assay.formats.sygra.graph.output import Output
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, Place, Row
 from assay.interfaces import Answer, Context, Work
-from assay.records import Item
+from assay.records import Item, as_list
 from assay.registry import nearest
 from assay.store.keys import canonical, digest
 
@@ -81,8 +81,7 @@ def _check_outputs(
         for name, config in level.items():
             at = Place(config.get("output_keys"), f"{place}.nodes.{name}.output_keys")
             is_list = isinstance(at.value, list)
-            names: list[Any] = [at.value] if isinstance(at.value, str) else []
-            names = at.value if is_list else names
+            names: list[Any] = as_list(at.value) if is_list or isinstance(at.value, str) else []
             for number, key in enumerate(names):
                 other = name if key in names[:number] else owners.get(str(key))
                 if other is not None and is_list:
@@ -185,7 +184,7 @@ class GraphTask:
 
     def _look(self, place: str) -> None:
         """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
-        reached = self._reached([START])
+        reached = self._nodes_after([START])
         for name, node in self.nodes.items():
             way = self.ways[name]
             if name not in reached and not name.endswith(EXIT):
@@ -195,7 +194,7 @@ class GraphTask:
                     f"{place}: no edge leaves the node {name!r}: the graph ends there"
                 )
 
-    def _reached(self, begun: list[str]) -> set[str]:
+    def _nodes_after(self, begun: list[str]) -> set[str]:
         """The nodes that come after these."""
         reached: set[str] = set()
         waiting = list(begun)
@@ -213,7 +212,7 @@ class GraphTask:
             *map(str, fields),
             *(key for node in self.nodes.values() for key in node.makes),
         }
-        after_any = self._reached([name for name, node in self.nodes.items() if node.is_open])
+        after_any = self._nodes_after([name for name, node in self.nodes.items() if node.is_open])
         for name, node in self.nodes.items():
             missing = sorted(node.needs - names) if name not in after_any else []
             if missing:

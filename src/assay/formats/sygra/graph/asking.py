@@ -64,7 +64,7 @@ class Structure:
             return None
         return text if whole else msgspec.json.encode(value).decode()
 
-    def instructed(self, messages: list[Message]) -> list[Message]:
+    def with_instruction(self, messages: list[Message]) -> list[Message]:
         """Return the messages, the last one saying which schema the answer has to keep to."""
         wish = (
             "\n\nReply with one JSON object and no other text. It must fit this JSON schema:\n"
@@ -240,14 +240,14 @@ class Asking:
     async def ask(self, context: Context, messages: list[Message]) -> tuple[str, list[Any]]:
         """Return text and tool calls; an answer that breaks its schema is asked for once more."""
         form = self._structure
-        sent = messages if form is None or form.native else form.instructed(messages)
+        sent = messages if form is None or form.native else form.with_instruction(messages)
         completion = await context.complete(sent, model=self.model, step=self.step, **self.params)
         text = self._text(completion)
         if form is None or completion.tool_calls:
             return text, completion.tool_calls or []
         valid = form.valid(text)
         if valid is None and form.native:
-            again = form.instructed(messages)
+            again = form.with_instruction(messages)
             completion = await context.complete(
                 again, model=self.model, step=self.step, **self._plain
             )

@@ -64,7 +64,7 @@ class UserFunction:
             elif self.direct:
                 result = self._without_loop(arguments)
             else:
-                result = await context.thread(partial(self._timed, arguments))
+                result = await context.thread(partial(self._run_timed, arguments))
             return (
                 await result if type(result) is not dict and inspect.isawaitable(result) else result
             )
@@ -80,11 +80,11 @@ class UserFunction:
         loop = events._get_running_loop()
         events._set_running_loop(None)
         try:
-            return self._timed(arguments)
+            return self._run_timed(arguments)
         finally:
             events._set_running_loop(loop)
 
-    def _timed(self, arguments: tuple[Any, ...]) -> Any:
+    def _run_timed(self, arguments: tuple[Any, ...]) -> Any:
         began = time.perf_counter()
         try:
             return self.function(*arguments)

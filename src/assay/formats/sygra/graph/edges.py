@@ -55,7 +55,7 @@ class Expanded:
         self.levels.append(level)
         inner: set[str] = set()
         for name, key in names.items():
-            node = _changed(nodes(key), name, (changes or {}).get(name))
+            node = _node_config(nodes(key), name, (changes or {}).get(name))
             full = f"{prefix}{name}"
             if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
                 self.nodes[full] = level[full] = node
@@ -63,12 +63,12 @@ class Expanded:
             inner.add(name)
             self.nodes[full] = self.nodes[full + EXIT] = {"node_type": "connector"}
             place = Place(node, nodes(key).where)
-            wanted = self._wanted(place, chain)
+            wanted = self._find_subgraph(place, chain)
             source = Place(wanted[1].get("graph_config"), place.where)
             self.add(source, f"{full}.", node.get("node_config_map"), (*chain, wanted[0]))
         self.edges += [_edge(edge, prefix, inner) for edge in edges.entries()]
 
-    def _wanted(self, at: Place, chain: Chain) -> tuple[str, Config]:
+    def _find_subgraph(self, at: Place, chain: Chain) -> tuple[str, Config]:
         """Return the name of a node's subgraph, and its config."""
         wanted = at.value.get("subgraph")
         if not isinstance(wanted, str) or self._subgraph is None:
@@ -79,7 +79,7 @@ class Expanded:
         return wanted, self._subgraph(wanted)
 
 
-def _changed(at: Place, name: str, changes: Config | None) -> Row:
+def _node_config(at: Place, name: str, changes: Config | None) -> Row:
     """Return a copy of a node with what its parent changes."""
     if name in (START, END):
         raise at.error(f"a node cannot be called {name!r}", "rename it")
@@ -88,11 +88,11 @@ def _changed(at: Place, name: str, changes: Config | None) -> Row:
     deep_update(node, changes or {})
     names = node.pop("prompt_placeholder_map", None)
     if names and "prompt" in node:
-        node["prompt"] = with_texts(node["prompt"], partial(_renamed, names))
+        node["prompt"] = with_texts(node["prompt"], partial(_with_new_names, names))
     return node
 
 
-def _renamed(names: Mapping[str, str], text: str) -> str:
+def _with_new_names(names: Mapping[str, str], text: str) -> str:
     return _VARIABLE.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", text)
 
 
@@ -168,10 +168,10 @@ def ways(
     sources, targets = _Names([START, *nodes], idle), _Names([*nodes, END], idle)
     for edge in edges:
         at = Place(edge, edge["where"])
-        source = sources.checked(at("from"))
+        source = sources.name_at(at("from"))
         way = by_node[source]
         if edge.get("condition") is None:
-            target = targets.checked(at("to"))
+            target = targets.name_at(at("to"))
             if target in way.targets:
                 what = f"the edge from {source!r} to {target!r} occurs twice"
                 raise at.error(what, "remove one")
@@ -196,7 +196,7 @@ def _table(at: Place, nodes: Mapping[str, Node], targets: "_Names") -> dict[Any,
         steps = {name: name for name, node in nodes.items() if node.kind != "connector"}
         return {**steps, END: END, RETURNED_END: END}
     at.require_some(Mapping, "path_map says which answer leads to which node")
-    table = {answer: targets.checked(at(answer)) for answer in at.value}
+    table = {answer: targets.name_at(at(answer)) for answer in at.value}
     if END in table:
         table.setdefault(RETURNED_END, table[END])
     return table
@@ -208,7 +208,7 @@ class _Names(NamedTuple):
     valid: list[str]
     idle: set[str]
 
-    def checked(self, at: Place) -> str:
+    def name_at(self, at: Place) -> str:
         """Return the name of a node; refuse any other."""
         name = at.value
         if name in self.idle:

@@ -120,7 +120,7 @@ def _with_literals(at: Place, name: str, source: Config, notes: list[str]) -> Ro
         fix = "write `{from: name}` or `{value: …}`"
         raise at.error(f"the field {name!r} has no source", fix)
 
-    def resolved(text: str) -> Any:
+    def literal_of(text: str) -> Any:
         """Return what is at that place; a text that leads nowhere stays as it is."""
         try:
             return at_path(source, text[1:]) if text.startswith("$") else text
@@ -129,7 +129,7 @@ def _with_literals(at: Place, name: str, source: Config, notes: list[str]) -> Ro
             notes.append(f"{at.where}: {note}")
             return text
 
-    value = {"value": with_texts(entry["value"], resolved)} if "value" in entry else {}
+    value = {"value": with_texts(entry["value"], literal_of)} if "value" in entry else {}
     return {**entry, **value}
 
 

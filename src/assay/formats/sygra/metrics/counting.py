@@ -114,12 +114,12 @@ def by_problem(
     )
 
 
-def quoted(values: Values, group: Group) -> Row:
+def with_interval(values: Values, group: Group) -> Row:
     """A metric's value with its interval over problems."""
     interval: Row = {}
     if values.per_item is not None:
         samples = len(group.item)
-        interval = _shown(
+        interval = _interval_fields(
             mean_interval(
                 values.per_item, samples=samples, scale=(0.0, 1.0), weights=values.weights
             )
@@ -130,10 +130,10 @@ def quoted(values: Values, group: Group) -> Row:
 
 
 def for_each_k(prefix: str, most: int, metric: Callable[..., Values], group: Group) -> Row:
-    return {f"{prefix}{k}": quoted(metric(group, k=k), group) for k in range(1, most + 1)}
+    return {f"{prefix}{k}": with_interval(metric(group, k=k), group) for k in range(1, most + 1)}
 
 
-def _shown(interval: Interval) -> Row:
+def _interval_fields(interval: Interval) -> Row:
     return {
         "ci_low": interval.low,
         "ci_high": interval.high,
@@ -180,11 +180,11 @@ class LabelPairs:
             return {
                 "reason": f"more than {_MOST_CLASSES:,} different labels are answers, not classes"
             }
-        return _classified(tuple(names), tuple(pairs.items()), one_attempt)
+        return _classification(tuple(names), tuple(pairs.items()), one_attempt)
 
 
 @lru_cache(8)
-def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
+def _classification(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
     """Precision, recall and F1 are three metrics of the same counts: the interval is drawn once."""
     numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)} | {
         None: NONE
@@ -206,7 +206,7 @@ def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
         interval = no_interval(f"more than {_MOST_RESAMPLED} classes")
     else:
         interval = _interval_of_mean_f1(matrix)
-    return {"macro_f1_interval": _shown(interval), **fields}
+    return {"macro_f1_interval": _interval_fields(interval), **fields}
 
 
 def _interval_of_mean_f1(matrix: Matrix) -> Interval:
@@ -403,7 +403,7 @@ class StepEfficiencyMetric(Counting):
         return step_efficiency(group, penalty=self.penalty_per_retry)
 
     def sound(self, group: Group) -> Row:
-        return {"step_efficiency": quoted(self.mean(group), group)}
+        return {"step_efficiency": with_interval(self.mean(group), group)}
 
 
 def retry_number(metadata: Row) -> float:

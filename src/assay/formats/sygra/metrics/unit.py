@@ -44,7 +44,7 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
 
     def _result(self, golden: Any, predicted: Any) -> UnitMetricResult:
         if self.wraps:
-            golden, predicted = _wrapped(golden), _wrapped(predicted)
+            golden, predicted = _as_object(golden), _as_object(predicted)
         try:
             correct, details = self.judge(golden, predicted)
         except Exception as error:
@@ -58,7 +58,7 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
         """Return whether it is right, and what else the metadata shall say."""
 
 
-def _wrapped(value: Any) -> dict[str, Any]:
+def _as_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
 
 
