@@ -10,15 +10,23 @@ from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
 from assay.scorers._sandbox import run as sandbox
-from assay.scorers._sandbox.run import Limits, NotStartedError, Verdict, level_here, run_tests
+from assay.scorers._sandbox.run import (
+    NotStartedError,
+    SandboxLimits,
+    Verdict,
+    level_here,
+    run_tests,
+)
 from assay.scorers.code_tests import code_of, code_tests, continuation
 from tests.support import Lab
 
-LIMITS = Limits(seconds=10, memory=512 << 20, files=1 << 20, processes=8)
+LIMITS = SandboxLimits(seconds=10, memory=512 << 20, files=1 << 20, processes=8)
 HASTY = LIMITS._replace(seconds=1)
 
 
-def ran(code: str, *tests: str, limits: Limits = LIMITS, entry_point: str | None = None) -> Verdict:
+def ran(
+    code: str, *tests: str, limits: SandboxLimits = LIMITS, entry_point: str | None = None
+) -> Verdict:
     return run_tests(code, list(tests or ["assert True"]), entry_point, limits, level_here(True))
 
 

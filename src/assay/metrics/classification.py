@@ -151,7 +151,7 @@ def _f1(jaccard: float) -> float:
     return 2 * jaccard / (1 + jaccard)
 
 
-class _Case(NamedTuple):
+class _LabelledRow(NamedTuple):
     at: int
     actual: Any
     predicted: Any
@@ -159,19 +159,19 @@ class _Case(NamedTuple):
 
 def _cases(
     group: Group, predicted: list[Any], actual: list[Any], num_trials: int | None
-) -> list[_Case]:
+) -> list[_LabelledRow]:
     """The rows that have a true class, or a flag that says it."""
     flags = {flag: group.columns[f"detailed_results.{flag}"] for flag in FLAGS}
     first = np.searchsorted(group.item, group.item)  # where the rows of the same item begin
-    cases: list[_Case] = []
+    cases: list[_LabelledRow] = []
     for at, (guess, true) in enumerate(zip(predicted, actual, strict=True)):
         if num_trials is not None and at - first[at] >= num_trials:
             continue
         flag = next((flag for flag, values in flags.items() if values[at]), None)
         if flag is not None:
-            cases.append(_Case(at, *FLAGS[flag]))
+            cases.append(_LabelledRow(at, *FLAGS[flag]))
         elif true is not None:
-            cases.append(_Case(at, true, guess))
+            cases.append(_LabelledRow(at, true, guess))
     return cases
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.registry import metric
-from assay.stats.correction import Confusion, Estimate, from_labels, rogan_gladen, worth
+from assay.stats.correction import Confusion, CorrectedRate, from_labels, rogan_gladen, worth
 from assay.store.keys import short
 
 JUDGE = "detailed_results.judge"
@@ -62,7 +62,7 @@ def _judges(column: list[Any]) -> set[str]:
     return {str(judge.get("id")) for judge in column if isinstance(judge, dict)}
 
 
-def _from_own_labels(group: Group, labelled: Mapping[str, Sequence[float]]) -> Estimate:
+def _from_own_labels(group: Group, labelled: Mapping[str, Sequence[float]]) -> CorrectedRate:
     """Return the estimate from people's verdicts on answers of this group, if there are enough."""
     known = np.tile((math.nan, 1.0), (len(group.item), 1))
     for at, keys in enumerate(group.columns["responses"] if labelled else ()):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import JsonMapping
-from assay.scorers._parameters import Case, Grounded, error_score, unparsed_score
+from assay.scorers._parameters import Grounded, ScorerCase, error_score, unparsed_score
 from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, support_of, texts
 from assay.scorers._transformers import check_model, chunks, load
 from assay.text.answers import Unparsed
@@ -87,7 +87,7 @@ def check(params: JsonMapping, where: str) -> None:
 
 
 def score_grounds(
-    cases: Sequence[Case], reading: Grounded, scored: Callable[[Grounds], Score]
+    cases: Sequence[ScorerCase], reading: Grounded, scored: Callable[[Grounds], Score]
 ) -> list[Score]:
     """Return of each case the score of what its passages say about its answer, or why nothing can be said."""
     return [
@@ -95,7 +95,7 @@ def score_grounds(
     ]
 
 
-def _support(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
+def _support(cases: Sequence[ScorerCase], reading: Grounded) -> list[Grounds | Score]:
     support: list[Grounds | Score] = []
     for case in cases:
         try:

@@ -36,7 +36,7 @@ _WHERE = "the judge's prompt"
 _FILLED = ("messages", "model", "step", "temperature", "response_format")
 
 
-class Question(NamedTuple):
+class JudgeQuestion(NamedTuple):
     """One thing that is asked. `label` is the end of its label; `texts` are those of others, `words` our own;
     `threshold` is the score from which it passes."""
 
@@ -118,7 +118,7 @@ def _templates(prompt: str) -> tuple[tuple[str, Render], ...]:
     return tuple((role, compiled(text, _WHERE)) for role, text in _turns(prompt))
 
 
-def render_question(prompt: str, item: Item, asked: Question) -> Rendered:
+def render_question(prompt: str, item: Item, asked: JudgeQuestion) -> Rendered:
     fenced, mark = fence_all(asked.texts)
     shown = {
         **asked.words,

@@ -16,7 +16,7 @@ import msgspec
 from assay.errors import BudgetError, LaneError, PermanentError
 from assay.interfaces import Completion, Context, Message, Model, Score
 from assay.records import Item, JsonObject
-from assay.scorers._judge_prompt import AGAIN, GUARD, Question, Rendered, render_question
+from assay.scorers._judge_prompt import AGAIN, GUARD, JudgeQuestion, Rendered, render_question
 from assay.store.keys import canonical, digest
 from assay.text.verdict_words import Range, Scale
 from assay.text.verdicts import NoVerdict, Verdict, is_refusal, read_verdict
@@ -82,7 +82,7 @@ class _Vote(NamedTuple):
 
 
 async def ask_judges(
-    context: Context, item: Item, panel: Panel, questions: Sequence[Question]
+    context: Context, item: Item, panel: Panel, questions: Sequence[JudgeQuestion]
 ) -> list[list[Score]]:
     """For each question its label and, of a panel, one for each verdict, the panel's own first.
 
@@ -108,7 +108,12 @@ async def ask_judges(
 
 
 async def _member(
-    context: Context, panel: Panel, asked: Question, prompt: Rendered, model_name: str, repeat: int
+    context: Context,
+    panel: Panel,
+    asked: JudgeQuestion,
+    prompt: Rendered,
+    model_name: str,
+    repeat: int,
 ) -> Score:
     """One verdict. An error that another try would not mend is this member's alone."""
     model = context.model(model_name)
@@ -189,7 +194,7 @@ def _response_format(scale: Scale) -> JsonObject:
     }
 
 
-def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
+def identity(panel: Panel, asked: JudgeQuestion, model: Model) -> dict[str, str]:
     """Who judges by which words: 16 digits of all that is sent beside the texts, 12 of the prompt's text."""
     prompt = panel.prompt.encode()
     beside = (asked.words, asked.scale.described, panel.sampling)
@@ -200,14 +205,14 @@ def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
 # ---- from verdicts to labels
 
 
-def _verdict_score(asked: Question, verdict: Verdict, details: JsonObject) -> Score:
+def _verdict_score(asked: JudgeQuestion, verdict: Verdict, details: JsonObject) -> Score:
     score = asked.scale.score(verdict.value)
     grade = {"grade": verdict.value} if isinstance(asked.scale, Range) else {}
     details = {**details, "verdict": verdict.value, **grade, "reason": verdict.reason}
     return Score(score=score, passed=score >= asked.threshold - 1e-9, details=details)
 
 
-def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score]:
+def _labels(panel: Panel, asked: JudgeQuestion, votes: Sequence[_Vote]) -> list[Score]:
     for name, score in votes:
         score.label = asked.label if len(votes) == 1 else f"{asked.label}.{name}"
     scores = [score for _, score in votes]
@@ -225,7 +230,7 @@ def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score
     return [Score(label=asked.label, score=value, passed=passed, details=details), *scores]
 
 
-def _panel_verdict(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[float, bool]:
+def _panel_verdict(rule: Rule, scores: Sequence[Score], asked: JudgeQuestion) -> tuple[float, bool]:
     """The verdict of those who gave one. Grades have no majority, but whether they pass has; a tied vote fails."""
     values = [float(score.score or 0.0) for score in scores]
     if rule != "majority":

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._parameters import Case, Encoded, Pair, pairs
-from assay.scorers._transformers import Tokens, check_model, encoder
+from assay.scorers._parameters import Encoded, Pair, ScorerCase, pairs
+from assay.scorers._transformers import TokenVectors, check_model, encoder
 from assay.text.rouge import Overlap
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LAYERS = {  # those that agree best with people, as the authors of the measure 
     version=1,
 )
 def bertscore(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     layer: Annotated[int, Meta(ge=0)] | None = None,
     **texts: Any,
@@ -81,15 +81,15 @@ def bertscore(
     return labels
 
 
-def _unit(tokens: Tokens) -> Tokens:
+def _unit(tokens: TokenVectors) -> TokenVectors:
     """The same with vectors of length 1."""
     import numpy as np
 
     lengths = np.linalg.norm(tokens.vectors, axis=1, keepdims=True)
-    return Tokens(tokens.vectors / np.maximum(lengths, 1e-12), tokens.words)
+    return TokenVectors(tokens.vectors / np.maximum(lengths, 1e-12), tokens.words)
 
 
-def _token_overlap(answer: Tokens, reference: Tokens) -> Overlap:
+def _token_overlap(answer: TokenVectors, reference: TokenVectors) -> Overlap:
     if not answer.words.any() or not reference.words.any():
         return Overlap(0.0, 0.0, 0.0)
     cosines: Vectors = answer.vectors @ reference.vectors.T

@@ -7,7 +7,7 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
+from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.text.translation import Measure, require_sacrebleu, segment
 
 
@@ -16,7 +16,7 @@ def check(params: JsonMapping, where: str) -> None:
 
 
 def measure_pair(
-    item: Item, response: Response, texts: Measured, measure: Measure, options: JsonObject
+    item: Item, response: Response, texts: MeasuredTexts, measure: Measure, options: JsonObject
 ) -> Score:
     pair = texts.pair(item, response)
     result = segment(measure, options, pair.answer, pair.references)
@@ -29,7 +29,7 @@ def measure_pair(
     return texts.scored(result.score, corpus=counted)
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", check=check, params=MeasuredTexts, verdicts="threshold", version=1)
 @reads_answer
 def bleu(
     item: Item,
@@ -61,4 +61,4 @@ def bleu(
         "smooth_method": smooth,
         "max_ngram_order": order,
     }
-    return measure_pair(item, response, Measured(**texts), "bleu", options)
+    return measure_pair(item, response, MeasuredTexts(**texts), "bleu", options)

@@ -10,7 +10,7 @@ from assay.interfaces import Context, Score
 from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import field_of
-from assay.scorers._sandbox.run import Limits, level_here, run_tests
+from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
 from assay.text.answers import without_reasoning
 from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced
@@ -36,8 +36,8 @@ class Bounds(Struct, frozen=True):
     file_mb: int = 16
     processes: int = 16
 
-    def limits(self) -> Limits:
-        return Limits(self.seconds, self.memory_mb << 20, self.file_mb << 20, self.processes)
+    def limits(self) -> SandboxLimits:
+        return SandboxLimits(self.seconds, self.memory_mb << 20, self.file_mb << 20, self.processes)
 
 
 @scorer(reads="item", params=Bounds, version=2)

@@ -7,12 +7,12 @@ from typing import Any
 from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._grounding import Grounds, check, score_grounds
-from assay.scorers._parameters import Case, Grounded
+from assay.scorers._parameters import Grounded, ScorerCase
 
 
 @scorer(batch=64, check=check, params=Grounded, version=1)
 def faithfulness(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     threshold: float = 0.5,
     **reading: Any,

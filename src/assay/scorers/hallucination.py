@@ -7,14 +7,14 @@ from typing import Any
 from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._grounding import Grounds, check, score_grounds
-from assay.scorers._parameters import Case, Grounded
+from assay.scorers._parameters import Grounded, ScorerCase
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 
 
 @scorer(batch=64, check=check, params=Grounded, lower_is_better=True, version=1)
 def hallucination(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     threshold: float = 0.5,
     **reading: Any,

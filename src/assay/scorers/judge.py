@@ -7,7 +7,7 @@ from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_scale,
@@ -57,6 +57,6 @@ async def judge(
     """
     reads, passes_from = scale_of(scale, threshold)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    asked = Question(texts, {"criterion": criterion}, reads, passes_from)
+    asked = JudgeQuestion(texts, {"criterion": criterion}, reads, passes_from)
     (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])
     return labels

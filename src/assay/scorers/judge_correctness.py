@@ -6,7 +6,7 @@ from assay.interfaces import Context, Score
 from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_threshold,
@@ -55,6 +55,6 @@ async def judge_correctness(
     """
     reads, usual = _SCALES[verdicts]
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    asked = Question(texts, {}, reads, usual if threshold is None else threshold)
+    asked = JudgeQuestion(texts, {}, reads, usual if threshold is None else threshold)
     (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])
     return labels

@@ -6,7 +6,7 @@ from assay.interfaces import Context, Score
 from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_threshold,
@@ -68,7 +68,7 @@ async def judge_faithfulness(
         shown = texts_of(
             item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field
         )
-        asked = Question(
+        asked = JudgeQuestion(
             {**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold
         )
         (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from assay.interfaces import Context, Score
 from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
-from assay.scorers._judge_prompt import Question, answer_text, check_panel, texts_of
+from assay.scorers._judge_prompt import JudgeQuestion, answer_text, check_panel, texts_of
 from assay.scorers._judging import Panel, ask_judges
 from assay.text.verdict_words import PREFERENCE
 
@@ -44,6 +44,6 @@ async def judge_pairwise(
         "second": answer_text(second, strip_reasoning),
     }
     texts = texts_of(item, prompt, expected=expected, **answers)
-    asked = Question(texts, {"criterion": criterion}, PREFERENCE, 0.75)
+    asked = JudgeQuestion(texts, {"criterion": criterion}, PREFERENCE, 0.75)
     (labels,) = await ask_judges(context, item, Panel(prompt=prompt, rule=rule, **panel), [asked])
     return labels

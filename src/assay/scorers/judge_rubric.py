@@ -8,7 +8,7 @@ from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import nearest, scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_scale,
@@ -148,11 +148,11 @@ async def judge_rubric(
         {"name": criterion.name, "description": criterion.description} for criterion in rubric
     ]
     shared = {"criteria": listed} if "criteria" in names_used(prompt) else {}
-    questions: list[Question] = []
+    questions: list[JudgeQuestion] = []
     for criterion in rubric:
         reads, passes_from = scale_of(criterion.scale, criterion.threshold)
         words = {"criterion": criterion.full_text, **shared}
-        questions.append(Question(texts, words, reads, passes_from, f".{criterion.name}"))
+        questions.append(JudgeQuestion(texts, words, reads, passes_from, f".{criterion.name}"))
     judges = Panel(prompt=prompt, **panel)
     labels = await ask_judges(context, item, judges, questions)
     return [

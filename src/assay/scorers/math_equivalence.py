@@ -7,7 +7,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._math.answers import Verdict, Words, answer_in, compare
+from assay.scorers._math.answers import AnswerWords, Verdict, answer_in, compare
 from assay.scorers._math.expressions import NotMath, Tree
 from assay.scorers._math.symbolic import equal
 from assay.scorers._parameters import Texts, reads_answer, verdict
@@ -141,5 +141,5 @@ def _is_readable(text: str) -> bool:
     except (NotMath, RecursionError):
         return False
     return len(_WORD.findall(text)) <= _FEW_WORDS and not (
-        isinstance(answer, Words) and re.search(r"\d", text)
+        isinstance(answer, AnswerWords) and re.search(r"\d", text)
     )

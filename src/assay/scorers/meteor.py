@@ -8,7 +8,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
+from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.text.stem import nltk_stem
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -53,7 +53,7 @@ def _alignment(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int
     return sorted(pairs)
 
 
-@scorer(reads="ground_truth", params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", params=MeasuredTexts, verdicts="threshold", version=1)
 @reads_answer
 def meteor(
     item: Item,
@@ -77,7 +77,7 @@ def meteor(
     beta: how fast the penalty grows with the number of chunks
     gamma: the greatest penalty
     """
-    measured = Measured(**texts)
+    measured = MeasuredTexts(**texts)
     pair = measured.pair(item, response)
     wanted, answer = map(words, pair.references), words(pair.answer)
     return measured.scored(

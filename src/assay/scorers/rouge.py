@@ -7,7 +7,7 @@ from assay.errors import UserError
 from assay.interfaces import Score
 from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, unparsed_score
+from assay.scorers._parameters import MeasuredTexts, unparsed_score
 from assay.text.answers import Unparsed
 from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 
@@ -25,7 +25,7 @@ def check(params: JsonMapping, where: str) -> None:
         )
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", check=check, params=MeasuredTexts, verdicts="threshold", version=1)
 def rouge(
     item: Item,
     response: Response,
@@ -45,7 +45,7 @@ def rouge(
     variants: which of 1, 2, 3 …, `L` and `Lsum`
     stemming: compare the stems of words from four letters on
     """
-    measured = Measured(**texts)
+    measured = MeasuredTexts(**texts)
     try:
         pair = measured.pair(item, response)
     except Unparsed as error:

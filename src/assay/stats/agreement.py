@@ -24,7 +24,7 @@ _ONE_VALUE = "all votes are the same, so that agreement by chance would be compl
 _NO_PAIR = "no answer has two votes"
 
 
-class Agreement(msgspec.Struct, kw_only=True):
+class RaterAgreement(msgspec.Struct, kw_only=True):
     """`value` is None where `reason` says why. `pairs` counts the pairs of votes on one answer. The interval comes from
     `resampled`, or for percent, a mean over items, from `per_item` with `answers`, the number of answers behind it."""
 
@@ -54,7 +54,7 @@ def agreement(
     *,
     coefficient: Coefficient = "krippendorff_alpha",
     level: Level = "nominal",
-) -> Agreement:
+) -> RaterAgreement:
     """Return how far the columns of `votes` agree: a row for each answer, NaN where a rater gave no
     vote.
 
@@ -66,7 +66,7 @@ def agreement(
     item = np.arange(answers) if item is None else item
     given = np.isfinite(votes)
     per_answer = given.sum(axis=1)
-    found = Agreement(
+    found = RaterAgreement(
         value=None,
         raters=raters,
         answers=int((per_answer > 1).sum()),

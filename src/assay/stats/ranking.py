@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Mask
 from assay.stats.davidson import (
-    Fitted,
+    DavidsonFit,
     Tally,
     Virtual,
     add_virtual,
@@ -221,7 +221,7 @@ class _Blocks:
 
 
 def _refit(
-    blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random: np.random.Generator
+    blocks: _Blocks, fitted: DavidsonFit, whole: Tally, rounds: int, random: np.random.Generator
 ) -> FloatArray:
     """The strengths in every round (rounds x players).
 
@@ -241,7 +241,7 @@ def _refit(
 
 
 def _newton_step(
-    blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual
+    blocks: _Blocks, found: DavidsonFit, whole: Tally, drawn: Weights, virtual: Virtual
 ) -> FloatArray:
     place = parameters(found)
     information = slopes(place, whole, even(blocks.weight, blocks.players))[1][0]
@@ -250,13 +250,13 @@ def _newton_step(
     return fitted(place + np.linalg.solve(information, gradient.T).T, blocks.players).strengths
 
 
-def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, fitted: Fitted) -> FloatArray:
+def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, fitted: DavidsonFit) -> FloatArray:
     piece = max(1, _FITTED // blocks.players**2)
     strengths: list[FloatArray] = []
     for start in range(0, len(drawn), piece):
         part = slice(start, start + piece)
         tally = blocks.tally(drawn[part])
-        begin = Fitted(*(np.repeat(one, len(tally.points), axis=0) for one in fitted))
+        begin = DavidsonFit(*(np.repeat(one, len(tally.points), axis=0) for one in fitted))
         strengths.append(fit(tally, _some(virtual, part), start=begin, tolerance=1e-3).strengths)
     return np.concatenate(strengths) if strengths else np.zeros((0, blocks.players))
 

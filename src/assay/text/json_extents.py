@@ -30,7 +30,7 @@ def extents(
 ) -> Iterator[tuple[str, int | None, bytes]]:
     """(key, None, value) of each field of the file's one object. A list under a key in `split` is given as empty, and
     then its entries follow with their numbers; of one in `skip`, or of any for None, they do not."""
-    window = _Window(file)
+    window = _ByteWindow(file)
     window.take(b"{")
     if window.peek() == b"}":
         return
@@ -55,7 +55,7 @@ def extents(
     window.take(b"}")
 
 
-class _Window:
+class _ByteWindow:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._data = file.read(len(BOM_UTF8))

@@ -16,7 +16,7 @@ from assay.text.edit_rate import edits
 Measure = Literal["bleu", "chrf", "ter"]
 
 
-class Segment(NamedTuple):
+class SegmentCounts(NamedTuple):
     """Of one text: its score, as a share of 1, and its counts."""
 
     score: float
@@ -37,13 +37,13 @@ def require_sacrebleu(where: str = "") -> None:
 
 def segment(
     measure: Measure, options: JsonMapping, text: str, references: Sequence[str]
-) -> Segment:
+) -> SegmentCounts:
     """Against all references together, as the measure defines it. Of a single BLEU, orders beyond the text's length
     do not count (`effective_order`)."""
     single = {**options, "effective_order": True} if measure == "bleu" else options
     made = _measure(measure, single)
     (counts,) = made._extract_corpus_statistics([text], [[reference] for reference in references])
-    return Segment(_share(measure, made, counts), counts)
+    return SegmentCounts(_share(measure, made, counts), counts)
 
 
 def corpus(measure: Measure, options: JsonMapping, counts: Sequence[float]) -> float:

@@ -41,7 +41,7 @@ from assay.engine.experiment.sources import Source
 from assay.errors import UserError, shown
 from assay.records import Item
 from assay.shown import Shown
-from assay.stats.agreement import Agreement, agreement
+from assay.stats.agreement import RaterAgreement, agreement
 from assay.stats.correction import Confusion
 from assay.store.shared.mirror import push
 from assay.store.stores import FlatStore
@@ -296,7 +296,7 @@ def _people(judged: Judged, labels: Sequence[Label], level: float) -> People:
     return People(names=names, split=split, shared=len(both), percent=percent, alpha=alpha)
 
 
-def _of_people(agreement: Agreement, level: float) -> Estimate:
+def _of_people(agreement: RaterAgreement, level: float) -> Estimate:
     if agreement.value is None:
         return none(agreement.reason or "there is no value", agreement.answers)
     interval = agreement.interval(level)

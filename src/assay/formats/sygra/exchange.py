@@ -141,7 +141,7 @@ def records_in(path: Path, broken: Callable[[str], object]) -> Iterator[Row]:
             broken(f"{place} is not a record")
 
 
-class Records:
+class OutputFile:
     """The records of one output file. `about` is its run's metadata; `report` the file with the
     numbers."""
 

@@ -44,7 +44,7 @@ from assay.formats.sygra.outputs import (
 )
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
-from assay.formats.sygra.types import Place, Row
+from assay.formats.sygra.types import Row, YamlPlace
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
@@ -161,7 +161,7 @@ class SygraRun:
     @property
     def data_config(self) -> Row:
         config, where = self.source.get("data_config") or {}, f"{self.task.graph}: data_config"
-        return Place(config, where).require(dict, "data_config is not a mapping")
+        return YamlPlace(config, where).require(dict, "data_config is not a mapping")
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""

@@ -324,7 +324,7 @@ def _payload_of(row: MetricRow) -> Any:
     return {key: value for key, value in row.items() if key not in others}
 
 
-class Report(NamedTuple):
+class CollatorReport(NamedTuple):
     """The view of the metric rows, by the keys of their entries."""
 
     entries: Sequence[Entry]
@@ -487,4 +487,4 @@ def report_over(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -
     except Exception as error:
         return census.fatal(error)
     rows = {key: row for column in columns for key, row in column.rows().items()}
-    return Report(made, style, census, rows).shown()
+    return CollatorReport(made, style, census, rows).shown()

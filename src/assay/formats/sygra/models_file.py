@@ -19,7 +19,7 @@ from assay.formats.sygra.graph.asking import check_medium
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import read_yaml
-from assay.formats.sygra.types import Config, Place, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Completion, Limits, Model, Request
 from assay.records import as_list, as_object
 from assay.registry import nearest
@@ -214,7 +214,7 @@ def _refuse(name: str, kind: str, entry: Config, where: str) -> None:
             where=where,
             fix="let the system trust the certificate",
         )
-    check_medium(Place(entry, where))
+    check_medium(YamlPlace(entry, where))
 
 
 def _from_environment(name: str, environ: Mapping[str, str]) -> Row:

@@ -26,7 +26,7 @@ import numpy as np
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.graph.called import Load
-from assay.formats.sygra.types import Config, Place, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import IntArray, Log, Mask
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
@@ -67,7 +67,7 @@ LARGEST_JSON = 25_000
 _ABSENT, _LEFT_OUT = -1, -2
 
 
-class _Item(msgspec.Struct, gc=False):
+class _ItemData(msgspec.Struct, gc=False):
     id: str
     data: Row = {}
 
@@ -92,7 +92,7 @@ class Records(Sequence[Row]):
         self._fields = dict.fromkeys(field for field in fields if field != "id")
         self._item_places, self._row_places = self._places()
         self._decode_row = msgspec.json.Decoder(_Row).decode
-        self._decode_item = msgspec.json.Decoder(_Item).decode
+        self._decode_item = msgspec.json.Decoder(_ItemData).decode
 
     def _places(self) -> tuple[IntArray, IntArray]:
         """Return where each item and its row are, in the order of the items and without those that a generator left
@@ -213,12 +213,12 @@ def bind_processors(
     entries: Any, load: Load, source: Path, *, report_keys: str | None
 ) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
-    listed = Place([] if entries is None else entries, f"{source}: graph_post_process")
+    listed = YamlPlace([] if entries is None else entries, f"{source}: graph_post_process")
     listed.require(list, "graph_post_process must be a list")
     return [_bind(entry, load, report_keys) for entry in listed.entries()]
 
 
-def _bind(at: Place, load: Load, report_keys: str | None) -> Processor:
+def _bind(at: YamlPlace, load: Load, report_keys: str | None) -> Processor:
     dotted, params = _name_and_params(at)
     made = load(dotted, f"{at.where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
@@ -244,12 +244,12 @@ def _bind(at: Place, load: Load, report_keys: str | None) -> Processor:
     return bound
 
 
-def _name_and_params(at: Place) -> tuple[str, Row]:
+def _name_and_params(at: YamlPlace) -> tuple[str, Row]:
     """Return the name of an entry's processor, and its parameters."""
     entry = {"processor": at.value} if isinstance(at.value, str) else at.value
     if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
         raise at.error("an entry names no processor", "write `- processor: dotted.Class`")
-    params = Place(entry, at.where)("params")
+    params = YamlPlace(entry, at.where)("params")
     params.require(dict | None, "params must be a mapping")
     return entry["processor"], dict(params.value or {})
 

@@ -41,19 +41,19 @@ def sygra(path: Path, *, output: str = "") -> list[Foreign]:
     ]
     if not found:
         return []
-    from assay.formats.sygra.exchange import Records
+    from assay.formats.sygra.exchange import OutputFile
 
     own = [each for each in found if not _is_derived(each, found)]
-    return [Records(each.path, each.about, each.report) for each in own]
+    return [OutputFile(each.path, each.about, each.report) for each in own]
 
 
-class _Output(msgspec.Struct):
+class _FoundOutput(msgspec.Struct):
     path: Path
     about: Row
     report: Path | None
 
 
-def _look(path: Path) -> _Output | None:
+def _look(path: Path) -> _FoundOutput | None:
     head = head_of(path).lstrip()
     if head[:1] not in (b"[", b"{"):
         return None
@@ -68,10 +68,10 @@ def _look(path: Path) -> _Output | None:
         return None
     if not about and not any(attempts_in(value) for record in records for value in record.values()):
         return None
-    return _Output(path, about, _report(path))
+    return _FoundOutput(path, about, _report(path))
 
 
-def _is_derived(one: _Output, found: list[_Output]) -> bool:
+def _is_derived(one: _FoundOutput, found: list[_FoundOutput]) -> bool:
     """Return whether a file is what a post-processor made of the records of an output file beside
     it."""
     return any(

@@ -27,7 +27,7 @@ from assay.engine.experiment.trust import write_config
 from assay.formats.sygra.data import INDEX, id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.exchange import is_result
-from assay.formats.sygra.metric import Census, Entry, Report, report_over
+from assay.formats.sygra.metric import Census, CollatorReport, Entry, report_over
 from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.formats.sygra.types import Row
@@ -97,7 +97,7 @@ class Scoring:
             return await asyncio.to_thread(report_over, made, style, records)
         names = self._include(made, census, processor)
         rows = await self._metric_rows() if names else {}
-        return Report(
+        return CollatorReport(
             made, style, census, {key: rows[name] for key, name in names.items() if name in rows}
         ).shown()
 

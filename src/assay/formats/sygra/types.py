@@ -9,23 +9,23 @@ Config = Mapping[str, Any]  # only read
 Row = dict[str, Any]
 
 
-class Place(NamedTuple):
+class YamlPlace(NamedTuple):
     """A value of a YAML and where it stands, which its errors tell."""
 
     value: Any
     where: str
 
-    def __call__(self, key: Any) -> "Place":
+    def __call__(self, key: Any) -> "YamlPlace":
         """Return what a mapping has under a key."""
-        return Place(self.value.get(key), f"{self.where}.{key}")
+        return YamlPlace(self.value.get(key), f"{self.where}.{key}")
 
-    def inside(self, key: str) -> "Place":
+    def inside(self, key: str) -> "YamlPlace":
         """Return what a mapping has under a key, at the place of the mapping."""
-        return Place(self.value.get(key), self.where)
+        return YamlPlace(self.value.get(key), self.where)
 
-    def entries(self) -> "Iterator[Place]":
+    def entries(self) -> "Iterator[YamlPlace]":
         """Yield the entries of a list."""
-        return (Place(entry, f"{self.where}[{n}]") for n, entry in enumerate(self.value))
+        return (YamlPlace(entry, f"{self.where}[{n}]") for n, entry in enumerate(self.value))
 
     def error(self, what: str, fix: str = "") -> UserError:
         return UserError(what, where=self.where, fix=fix)
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
     def require_some(self, kind: Any, what: str, fix: str = "") -> Any:
         """Return the value if it is of this type and not empty, and refuse it otherwise."""
-        return Place(self.value or None, self.where).require(kind, what, fix)
+        return YamlPlace(self.value or None, self.where).require(kind, what, fix)
 
 
 def deep_update(target: Row, src: Config) -> None:

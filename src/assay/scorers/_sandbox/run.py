@@ -37,7 +37,7 @@ _TO_START = 30.0
 _LARGEST_REPORT = 1 << 20
 
 
-class Limits(NamedTuple):
+class SandboxLimits(NamedTuple):
     seconds: float
     memory: int
     files: int
@@ -83,13 +83,13 @@ def level_here(weak: bool) -> Level:
 
 def try_out(level: Level) -> None:
     """Raise NotStartedError if this level does not work."""
-    limits = Limits(10, 256 << 20, 1 << 20, 8)
+    limits = SandboxLimits(10, 256 << 20, 1 << 20, 8)
     if run_tests("def f(): return 1", ["assert f() == 1"], None, limits, level) != Verdict(1, []):
         raise NotStartedError("a first test failed")
 
 
 def run_tests(
-    code: str, tests: list[str], entry_point: str | None, limits: Limits, level: Level
+    code: str, tests: list[str], entry_point: str | None, limits: SandboxLimits, level: Level
 ) -> Verdict:
     """Run the code in one process and its tests in another (see `child.py`)."""
     with ExitStack() as stack:
@@ -167,7 +167,7 @@ def ending(answer: "subprocess.Popen[bytes]") -> str:
 
 @contextmanager
 def started(
-    role: str, level: Level, limits: Limits, channel: socket.socket, out: Any, errors: Any
+    role: str, level: Level, limits: SandboxLimits, channel: socket.socket, out: Any, errors: Any
 ) -> Generator["subprocess.Popen[bytes]"]:
     """One of the two processes; when this is left, it has ended with all that it started."""
     with ExitStack() as stack:
@@ -226,7 +226,7 @@ def started(
                 process.wait()
 
 
-def bubblewrap(limits: Limits) -> list[str]:
+def bubblewrap(limits: SandboxLimits) -> list[str]:
     """The command line of a sandbox that has nothing but what Python needs. Root keeps what it needs to become a user
     of its own."""
     command = shutil.which("bwrap")

@@ -24,7 +24,7 @@ from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
 from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, plain_record, stages
 from assay.formats.sygra.instead import not_offered
-from assay.formats.sygra.types import Config, Place
+from assay.formats.sygra.types import Config, YamlPlace
 from assay.records import as_list
 from assay.registry import nearest
 from assay.store.keys import id_hash
@@ -136,7 +136,7 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     """Return the records of a source, transformed, without new ids."""
     if isinstance(source, list):
         raise not_offered("a list of sources", where)
-    at = Place(source, where)
+    at = YamlPlace(source, where)
     at.require(Mapping, f"a source must be a mapping, got {source!r}")
     fields = at("fields").require(
         list | None, f"fields must be a list, got {source.get('fields')!r}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Load
-from assay.formats.sygra.types import Config, Place
+from assay.formats.sygra.types import Config, YamlPlace
 from assay.registry import nearest
 
 Check = Callable[[Config], list[str]]
@@ -30,7 +30,7 @@ _RULES: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 def row_schema(config: Config, *, load: Load, where: str = "schema_config") -> Check:
     """Return the check that a `schema_config` means: a pydantic class under `schema`, or `fields`."""
-    at = Place(config, where)
+    at = YamlPlace(config, where)
     if config.get("schema"):
         return _by_class(load(str(config["schema"]), f"{where}.schema"), f"{where}.schema")
     fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
@@ -63,7 +63,7 @@ def _by_class(schema: Any, where: str) -> Check:
     return check
 
 
-def _field(at: Place) -> Check:
+def _field(at: YamlPlace) -> Check:
     field: Any = at.value
     if not isinstance(field, Mapping) or not field.get("name") or not field.get("type"):
         raise at.error(f"a field needs 'name' and 'type', got {field!r}")

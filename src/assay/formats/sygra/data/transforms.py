@@ -20,7 +20,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.types import Config, Place, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.registry import nearest
 
 _PLAIN = frozenset({str, int, bool, type(None)})
@@ -119,7 +119,7 @@ Load = Callable[[str, str], Any]
 Stage = Callable[[Records], Records]
 
 
-def stages(at: Place, load: Load) -> list[Stage]:
+def stages(at: YamlPlace, load: Load) -> list[Stage]:
     """Return a function from records to records for each entry; a class that cannot be used is named with its place."""
     if not at.value:
         return []
@@ -127,7 +127,7 @@ def stages(at: Place, load: Load) -> list[Stage]:
     return [_stage(step, load) for step in at.entries()]
 
 
-def _stage(at: Place, load: Load) -> Stage:
+def _stage(at: YamlPlace, load: Load) -> Stage:
     step, where = at
     if not isinstance(step, Mapping) or not isinstance(step.get("transform"), str):
         what = f"a transformation names no class: {step!r}"
@@ -162,7 +162,7 @@ def _through_stream(instance: Streamed, records: Records, params: Row, where: st
 
 
 def _through_list(
-    transform: Callable[[list[Record]], Any], name: str, records: Records, at: Place
+    transform: Callable[[list[Record]], Any], name: str, records: Records, at: YamlPlace
 ) -> Records:
     """Yield what user code makes of the records, which is given all of them at once."""
     everything = list(records)

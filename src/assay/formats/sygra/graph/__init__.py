@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import ConfigError, UserError
-from assay.formats.sygra.graph.asking import Load, ModelUse, Rows, Surroundings
+from assay.formats.sygra.graph.asking import GraphParts, Load, ModelUse, Rows
 from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
 from assay.formats.sygra.graph.llm import (
     LambdaNode,
@@ -28,9 +28,9 @@ from assay.formats.sygra.graph.llm import (
     side_by_side,
 )
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
-from assay.formats.sygra.graph.output import Output
+from assay.formats.sygra.graph.output import OutputMap
 from assay.formats.sygra.instead import not_offered
-from assay.formats.sygra.types import Config, Place, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item, as_list
 from assay.registry import nearest
@@ -45,11 +45,11 @@ KINDS: dict[str, Callable[..., Node]] = {
 
 
 def _nodes(
-    expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
+    expanded: Expanded, around: GraphParts, place: str, problems: list[UserError]
 ) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for name, config in expanded.nodes.items():
-        at = Place(config, f"{place}.nodes.{name}")
+        at = YamlPlace(config, f"{place}.nodes.{name}")
         if config.get("node_state") == "idle":
             continue
         try:
@@ -62,7 +62,7 @@ def _nodes(
     return nodes
 
 
-def _kind(at: Place) -> Callable[..., Node]:
+def _kind(at: YamlPlace) -> Callable[..., Node]:
     if at.value == "agent":
         raise not_offered("node_type 'agent'", at.where)
     kind = str(at.value)
@@ -73,13 +73,13 @@ def _kind(at: Place) -> Callable[..., Node]:
 
 
 def _check_outputs(
-    expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
+    expanded: Expanded, around: GraphParts, place: str, problems: list[UserError]
 ) -> None:
     """Note two nodes of one graph that declare the same variable; in a list it is an error."""
     for level in expanded.levels:
         owners: dict[str, str] = {}
         for name, config in level.items():
-            at = Place(config.get("output_keys"), f"{place}.nodes.{name}.output_keys")
+            at = YamlPlace(config.get("output_keys"), f"{place}.nodes.{name}.output_keys")
             is_list = isinstance(at.value, list)
             names: list[Any] = as_list(at.value) if is_list or isinstance(at.value, str) else []
             for number, key in enumerate(names):
@@ -121,7 +121,7 @@ class GraphTask:
     ) -> None:
         config: Any = source.get("graph_config")
         properties = config.get("graph_properties") if isinstance(config, Mapping) else None
-        around = Surroundings(load, models, rows, properties or {})
+        around = GraphParts(load, models, rows, properties or {})
         mode = around.properties.get("chat_conversation")
         if mode not in (None, *MODES):
             around.notes.append(
@@ -151,12 +151,12 @@ class GraphTask:
         }
 
     def _build(
-        self, source: Config, around: Surroundings, subgraph: Subgraph | None, where: str
+        self, source: Config, around: GraphParts, subgraph: Subgraph | None, where: str
     ) -> Row:
         """Make nodes, ways and output; what they are made of is a part of the rows' keys."""
         place = f"{where}: graph_config" if where else "graph_config"
         expanded = Expanded(subgraph, around.notes)
-        expanded.add(Place(source.get("graph_config"), place))
+        expanded.add(YamlPlace(source.get("graph_config"), place))
         problems: list[UserError] = []
         self.nodes = _nodes(expanded, around, place, problems)
         _check_outputs(expanded, around, place, problems)
@@ -164,7 +164,7 @@ class GraphTask:
             raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
         idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
         self.ways = ways(expanded.edges, self.nodes, idle, around)
-        self.output = Output(
+        self.output = OutputMap(
             source, around.load, place.removesuffix("graph_config") + "output_config", around.notes
         )
         self._look(place)

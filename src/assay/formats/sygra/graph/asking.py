@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
-from assay.formats.sygra.types import Config, Place, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Completion, Context, Message
 from assay.registry import nearest
 from assay.text.json_out import NoJson, find_json, read_json
@@ -80,7 +80,7 @@ class Structure:
         return [*before, {**last, "content": f"{content}{wish}"}]
 
 
-def structure(at: Place, native: Native, load: Load) -> Structure | None:
+def structure(at: YamlPlace, native: Native, load: Load) -> Structure | None:
     """Return the structure that a config asks for."""
     if not at.value or at.value.get("enabled", True) is False:
         return None
@@ -99,7 +99,7 @@ def structure(at: Place, native: Native, load: Load) -> Structure | None:
         for key, field in fields.items()
     }
     parsed = {
-        key: _field(Place(field, f"{schema.where}.fields.{key}"))
+        key: _field(YamlPlace(field, f"{schema.where}.fields.{key}"))
         for key, field in described.items()
     }
     closed = {
@@ -122,7 +122,7 @@ def _check(value: Any, kinds: Mapping[str, type], needed: list[str]) -> None:
             msgspec.convert(value[key], kind, strict=False)
 
 
-def _field(at: Place) -> tuple[Row, type]:
+def _field(at: YamlPlace) -> tuple[Row, type]:
     """Return the JSON schema of a field and its type."""
     name = str(at.value.get("type", "str"))
     name = _ALIASES.get(name, name)
@@ -156,7 +156,7 @@ _KNOWN = {"name", "parameters", "structured_output", "output_type", "input_type"
 _MEDIA = {"output_type": lambda medium: medium != "text", "input_type": "audio".__eq__}
 
 
-def check_medium(at: Place) -> None:
+def check_medium(at: YamlPlace) -> None:
     """Refuse a model that is not asked by chat: one that makes sound or images, or writes down what it hears."""
     for key, is_refused in _MEDIA.items():
         medium = at(key)
@@ -185,7 +185,7 @@ State = Row
 Rows = Callable[[Config], Sequence[Config]]
 
 
-class Surroundings(msgspec.Struct):
+class GraphParts(msgspec.Struct):
     """What the nodes of one graph share while they are made; `notes` are what a user should hear of, `used` the models
     that nodes ask."""
 
@@ -196,7 +196,7 @@ class Surroundings(msgspec.Struct):
     notes: list[str] = []
     used: dict[str, None] = {}
 
-    def function(self, at: Place, node: str) -> UserFunction | None:
+    def function(self, at: YamlPlace, node: str) -> UserFunction | None:
         """Return the function or class that a node names there."""
         if at.value is None:
             return None
@@ -206,10 +206,10 @@ class Surroundings(msgspec.Struct):
         return UserFunction(found, short, owner=f"node {node!r}", where=at.where)
 
 
-class Asking:
+class NodeModel:
     """One model as one node uses it; `more` are parameters of the node."""
 
-    def __init__(self, at: Place, step: str, around: Surroundings, more: Config) -> None:
+    def __init__(self, at: YamlPlace, step: str, around: GraphParts, more: Config) -> None:
         name = at.inside("name").require(str, "the model has no name", "write `model: {name: …}`")
         if name not in around.models:
             raise at("name").error(f"unknown model {name!r}", nearest(name, around.models))
@@ -220,7 +220,7 @@ class Asking:
         self._clean = use.clean
         self._plain = _parameters(at, use, more)
         wanted = {**(use.structured_output or {}), **(at.value.get("structured_output") or {})}
-        place = Place(wanted, f"{at.where}.structured_output")
+        place = YamlPlace(wanted, f"{at.where}.structured_output")
         form = self._structure = structure(place, use.native, around.load)
         self.params = {**self._plain, **form.params} if form else self._plain
         self.code = {
@@ -260,7 +260,7 @@ class Asking:
         return text.strip()
 
 
-def _parameters(at: Place, use: ModelUse, more: Config) -> Row:
+def _parameters(at: YamlPlace, use: ModelUse, more: Config) -> Row:
     params: Row = {**use.params, **(at.value.get("parameters") or {}), **more}
     if owned := [key for key in _RESERVED if key in params]:
         raise at("parameters").error(f"{owned[0]!r} is not a parameter of a model")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.asking import Surroundings
+from assay.formats.sygra.graph.asking import GraphParts
 from assay.formats.sygra.graph.called import UserFunction
 from assay.formats.sygra.graph.llm import Node
-from assay.formats.sygra.types import Config, Place, Row, deep_update, with_texts
+from assay.formats.sygra.types import Config, Row, YamlPlace, deep_update, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 
@@ -37,7 +37,7 @@ class Expanded:
         self._notes = notes
 
     def add(
-        self, at: Place, prefix: str = "", changes: Config | None = None, chain: Chain = ()
+        self, at: YamlPlace, prefix: str = "", changes: Config | None = None, chain: Chain = ()
     ) -> None:
         """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
         at.require(
@@ -62,13 +62,13 @@ class Expanded:
                 continue
             inner.add(name)
             self.nodes[full] = self.nodes[full + EXIT] = {"node_type": "connector"}
-            place = Place(node, nodes(key).where)
+            place = YamlPlace(node, nodes(key).where)
             wanted = self._find_subgraph(place, chain)
-            source = Place(wanted[1].get("graph_config"), place.where)
+            source = YamlPlace(wanted[1].get("graph_config"), place.where)
             self.add(source, f"{full}.", node.get("node_config_map"), (*chain, wanted[0]))
         self.edges += [_edge(edge, prefix, inner) for edge in edges.entries()]
 
-    def _find_subgraph(self, at: Place, chain: Chain) -> tuple[str, Config]:
+    def _find_subgraph(self, at: YamlPlace, chain: Chain) -> tuple[str, Config]:
         """Return the name of a node's subgraph, and its config."""
         wanted = at.value.get("subgraph")
         if not isinstance(wanted, str) or self._subgraph is None:
@@ -79,7 +79,7 @@ class Expanded:
         return wanted, self._subgraph(wanted)
 
 
-def _node_config(at: Place, name: str, changes: Config | None) -> Row:
+def _node_config(at: YamlPlace, name: str, changes: Config | None) -> Row:
     """Return a copy of a node with what its parent changes."""
     if name in (START, END):
         raise at.error(f"a node cannot be called {name!r}", "rename it")
@@ -96,7 +96,7 @@ def _with_new_names(names: Mapping[str, str], text: str) -> str:
     return _VARIABLE.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", text)
 
 
-def _edge(at: Place, prefix: str, inner: set[str]) -> Row:
+def _edge(at: YamlPlace, prefix: str, inner: set[str]) -> Row:
     """Return the edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
     fix = "write `{from: …, to: …}`"
     edge = at.require(Mapping, f"the edge is a {type(at.value).__name__}", fix)
@@ -143,7 +143,7 @@ class Branch(NamedTuple):
         return targets
 
 
-class Way(msgspec.Struct):
+class NodeWays(msgspec.Struct):
     """Everything that leaves one node."""
 
     targets: list[str] = []
@@ -161,13 +161,13 @@ class Way(msgspec.Struct):
 
 
 def ways(
-    edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
-) -> dict[str, Way]:
+    edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: GraphParts
+) -> dict[str, NodeWays]:
     """Return the ways by the name of the node that they leave, START included."""
-    by_node: dict[str, Way] = {name: Way() for name in (START, *nodes)}
-    sources, targets = _Names([START, *nodes], idle), _Names([*nodes, END], idle)
+    by_node: dict[str, NodeWays] = {name: NodeWays() for name in (START, *nodes)}
+    sources, targets = _EdgeNames([START, *nodes], idle), _EdgeNames([*nodes, END], idle)
     for edge in edges:
-        at = Place(edge, edge["where"])
+        at = YamlPlace(edge, edge["where"])
         source = sources.name_at(at("from"))
         way = by_node[source]
         if edge.get("condition") is None:
@@ -186,11 +186,11 @@ def ways(
             raise at.error(f"the condition after {source!r} occurs twice", "remove one")
         way.branches.append(branch)
     if not by_node[START].targets and not by_node[START].branches:
-        raise Place(edges, "edges").error("no edge leaves START", "add `{from: START, to: …}`")
+        raise YamlPlace(edges, "edges").error("no edge leaves START", "add `{from: START, to: …}`")
     return by_node
 
 
-def _table(at: Place, nodes: Mapping[str, Node], targets: "_Names") -> dict[Any, str]:
+def _table(at: YamlPlace, nodes: Mapping[str, Node], targets: "_EdgeNames") -> dict[Any, str]:
     """Return what the answers of a condition stand for."""
     if at.value is None:
         steps = {name: name for name, node in nodes.items() if node.kind != "connector"}
@@ -202,13 +202,13 @@ def _table(at: Place, nodes: Mapping[str, Node], targets: "_Names") -> dict[Any,
     return table
 
 
-class _Names(NamedTuple):
+class _EdgeNames(NamedTuple):
     """The nodes that an edge may name, and those that are idle."""
 
     valid: list[str]
     idle: set[str]
 
-    def name_at(self, at: Place) -> str:
+    def name_at(self, at: YamlPlace) -> str:
         """Return the name of a node; refuse any other."""
         name = at.value
         if name in self.idle:

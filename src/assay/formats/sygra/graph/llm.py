@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.asking import Asking, State, Surroundings
+from assay.formats.sygra.graph.asking import GraphParts, NodeModel, State
 from assay.formats.sygra.graph.called import load_tools
 from assay.formats.sygra.graph.messages import (
     BY_ROLE,
@@ -28,7 +28,7 @@ from assay.formats.sygra.graph.messages import (
     chats,
     with_history,
 )
-from assay.formats.sygra.types import Config, Place, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Context, Message
 from assay.records import as_list
 from assay.store.keys import canonical, digest
@@ -43,7 +43,7 @@ class Node:
     kind = "connector"
     is_open = False
 
-    def __init__(self, name: str, at: Place, around: Surroundings) -> None:
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
         self.name = name
         self.makes = output_keys(at)
         self.reads: set[str] = set()
@@ -58,7 +58,7 @@ class LambdaNode(Node):
     kind = "lambda"
     is_open = True
 
-    def __init__(self, name: str, at: Place, around: Surroundings) -> None:
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
         super().__init__(name, at, around)
         function = around.function(at("lambda"), name)
         if function is None:
@@ -71,7 +71,7 @@ class LambdaNode(Node):
         return updates(await self._function(context, self._config, state), self.name, "lambda")
 
 
-def output_keys(at: Place) -> list[str]:
+def output_keys(at: YamlPlace) -> list[str]:
     """Return the variables that a node declares."""
     keys = at.value.get("output_keys")
     if keys is None:
@@ -112,7 +112,7 @@ class SamplerNode(Node):
 
     kind = "weighted_sampler"
 
-    def __init__(self, name: str, at: Place, around: Surroundings) -> None:
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
         super().__init__(name, at, around)
         what, fix = "a weighted_sampler needs `attributes`", "add `attributes: {name: …}`"
         listed = at("attributes")
@@ -131,14 +131,14 @@ class SamplerNode(Node):
         return drawn
 
 
-def _attribute(at: Place, around: Surroundings) -> tuple[list[list[Any]], list[float] | None]:
+def _attribute(at: YamlPlace, around: GraphParts) -> tuple[list[list[Any]], list[float] | None]:
     """Return the values to draw from, one list for each column, and their weights."""
     entry: Any = at.value if isinstance(at.value, Mapping) else {}
     values = entry.get("values")
     if isinstance(values, Mapping):
-        return _columns(Place(values, at.where), around), None
+        return _columns(YamlPlace(values, at.where), around), None
     what, fix = "an attribute needs a list of values", "write `values: [a, b]`"
-    Place(values, at.where).require_some(list, what, fix)
+    YamlPlace(values, at.where).require_some(list, what, fix)
     weights = entry.get("weights")
     if weights is not None and (
         len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0
@@ -148,7 +148,7 @@ def _attribute(at: Place, around: Surroundings) -> tuple[list[list[Any]], list[f
     return [list(values)], weights
 
 
-def _columns(at: Place, around: Surroundings) -> list[list[Any]]:
+def _columns(at: YamlPlace, around: GraphParts) -> list[list[Any]]:
     columns, source = at.value.get("column"), at.value.get("source")
     names = [columns] if isinstance(columns, str) else columns
     if around.rows is None or not names or not isinstance(source, Mapping):
@@ -178,7 +178,7 @@ class Template:
 
     def __init__(self, text: str, where: str, owner: str = "") -> None:
         self._owner = owner or where
-        self._parts = _parts_of(Place(text, where))
+        self._parts = _parts_of(YamlPlace(text, where))
         self.names = [name for _, name, _, _ in self._parts if name is not None]
         is_bare = len(self._parts) == 1 and self._parts[0] == ("", *self.names, "", None)
         self.only = self.names[0] if is_bare else None
@@ -202,7 +202,7 @@ class Template:
         )
 
 
-def _parts_of(at: Place) -> list[Any]:
+def _parts_of(at: YamlPlace) -> list[Any]:
     """Return (literal, name, format, conversion) of each part of a text."""
     fix = "write {{ and }} for braces that are meant as they are"
     try:
@@ -219,13 +219,13 @@ class Prompt:
     """The messages of a node, before what is in the state follows them."""
 
     def __init__(self, source: Any, where: str, owner: str = "") -> None:
-        at = Place(source, where)
+        at = YamlPlace(source, where)
         at.require_some(list, "a prompt is a list of messages", _USER)
         self.names: set[str] = set()
         self._owner = owner
         self._messages = [self._message(entry) for entry in at.entries()]
 
-    def _message(self, at: Place) -> tuple[str, Any]:
+    def _message(self, at: YamlPlace) -> tuple[str, Any]:
         what = "a message is one role with its text"
         if len(at.require(Mapping, what, _USER)) != 1:
             raise at.error(what, _USER)
@@ -293,9 +293,9 @@ class LlmNode(Node):
     def __init__(
         self,
         name: str,
-        at: Place,
-        around: Surroundings,
-        model: Place | None = None,
+        at: YamlPlace,
+        around: GraphParts,
+        model: YamlPlace | None = None,
         step: str = "",
     ) -> None:
         super().__init__(name, at, around)
@@ -315,12 +315,12 @@ class LlmNode(Node):
         self.is_open = self._after is not None
         more = self._load_tools(at, around)
         chosen = _with_structure(model or at("model"), at.value)
-        self.asking = Asking(chosen, step or name, around, more)
+        self.asking = NodeModel(chosen, step or name, around, more)
         self._remember(at, around)
         functions = filter(None, (self._before, self._after, *self.tools))
         self.code = [self.asking.code, *(function.code for function in functions)]
 
-    def _load_tools(self, at: Place, around: Surroundings) -> Row:
+    def _load_tools(self, at: YamlPlace, around: GraphParts) -> Row:
         """Load the node's tools, and return the parameters that offer them to the model."""
         paths = at("tools")
         self.tools = load_tools(paths.value, around.load, paths.where) if paths.value else []
@@ -330,13 +330,13 @@ class LlmNode(Node):
         descriptions = [tool.description for tool in self.tools]
         return {"tools": descriptions, "tool_choice": at.value.get("tool_choice", "auto")}
 
-    def _remember(self, at: Place, around: Surroundings) -> None:
+    def _remember(self, at: YamlPlace, around: GraphParts) -> None:
         """Read how much of the chat a request repeats."""
         self._keeps_history = bool(at.value.get("chat_history", False))
         self._mode = str(around.properties.get("chat_conversation", ""))
         name = "chat_history_window_size"
         window = around.properties.get(name, WINDOW)
-        place = Place(window, f"graph_config.graph_properties.{name}")
+        place = YamlPlace(window, f"graph_config.graph_properties.{name}")
         self._window = place.require(int, f"the window is {window!r}", "give a number of entries")
 
     async def run(self, state: State, context: Context, visit: int) -> Config:
@@ -386,7 +386,7 @@ class MultiLlmNode(Node):
 
     kind = "multi_llm"
 
-    def __init__(self, name: str, at: Place, around: Surroundings) -> None:
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
         super().__init__(name, at, around)
         models, what = at("models"), "a multi_llm node needs `models`"
         at.inside("models").require_some(Mapping, what, "add `models: {label: {name: …}}`")
@@ -413,7 +413,7 @@ class MultiLlmNode(Node):
         return {key: [{label: output.get(key) for label, output in outputs.items()}]}
 
 
-def _single_key(at: Place, processor: str = "post_process") -> str:
+def _single_key(at: YamlPlace, processor: str = "post_process") -> str:
     keys = at.value.get("output_keys") or MESSAGES
     if not isinstance(keys, list):
         return keys
@@ -424,11 +424,11 @@ def _single_key(at: Place, processor: str = "post_process") -> str:
     return keys[0]
 
 
-def _with_structure(at: Place, config: Config) -> Place:
+def _with_structure(at: YamlPlace, config: Config) -> YamlPlace:
     """Return the model of a node; structured output may stand beside it as well as in it."""
     if not isinstance(at.value, (str, Mapping)):
         raise at.error("the model has no name", "write `model: {name: …}`")
     model = {"name": at.value} if isinstance(at.value, str) else dict(at.value)
     if config.get("structured_output"):
         model.setdefault("structured_output", config["structured_output"])
-    return Place(model, at.where)
+    return YamlPlace(model, at.where)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.graph.messages import plain
-from assay.formats.sygra.types import Config, Place, Row, with_texts
+from assay.formats.sygra.types import Config, Row, YamlPlace, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 from assay.text.json_out import at_path
@@ -42,11 +42,11 @@ class Field(NamedTuple):
     transform: UserFunction | None
 
 
-class Output:
+class OutputMap:
     """Made once for a graph. `code` is what its records depend on besides the state."""
 
     def __init__(self, source: Config, load: Load, where: str, notes: list[str]) -> None:
-        at = Place(source.get("output_config") or {}, where)
+        at = YamlPlace(source.get("output_config") or {}, where)
         at.require(Mapping, "output_config is not a mapping", "write `output_map:` below it")
         entries = at("output_map")
         entries.require(
@@ -62,7 +62,7 @@ class Output:
         if made is not OutputGenerator.generate:
             self._whole = _of_generator(generator.generate, "generate", where)
         self.fields = {
-            str(name): _field(Place(entry, entries(name).where), generator)
+            str(name): _field(YamlPlace(entry, entries(name).where), generator)
             for name, entry in mapped.items()
         }
         code = None if generator is None else code_of(type(generator))
@@ -101,7 +101,7 @@ def _of_generator(function: Any, name: str, where: str) -> UserFunction:
     return UserFunction(function, name, owner="the generator", where=where)
 
 
-def _check_keys(at: Place) -> None:
+def _check_keys(at: YamlPlace) -> None:
     mapper = at("oasst_mapper")
     wanted = mapper.value.get("required") if isinstance(mapper.value, Mapping) else None
     if str(wanted).lower() in ("yes", "true"):
@@ -111,7 +111,7 @@ def _check_keys(at: Place) -> None:
         raise quality.error("data_quality is not offered", "remove it")
 
 
-def _with_literals(at: Place, name: str, source: Config, notes: list[str]) -> Row:
+def _with_literals(at: YamlPlace, name: str, source: Config, notes: list[str]) -> Row:
     """Return a field of the map; `$a.b[0].c` in its value is that place of the config."""
     entry = at.value
     if not isinstance(entry, Mapping) or not (
@@ -133,7 +133,7 @@ def _with_literals(at: Place, name: str, source: Config, notes: list[str]) -> Ro
     return {**entry, **value}
 
 
-def _generator(config: Place, mapped: Config, load: Load) -> Any:
+def _generator(config: YamlPlace, mapped: Config, load: Load) -> Any:
     at = config("generator")
     if at.value is None:
         return None
@@ -145,7 +145,7 @@ def _generator(config: Place, mapped: Config, load: Load) -> Any:
     return make({**config.value, "output_map": dict(mapped)}) if takes else make()
 
 
-def _field(at: Place, generator: Any) -> Field:
+def _field(at: YamlPlace, generator: Any) -> Field:
     entry = at.value
     source = None if "value" in entry else str(entry["from"])
     name = entry.get("transform")

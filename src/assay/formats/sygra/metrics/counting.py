@@ -221,7 +221,7 @@ METADATA = "detailed_results.metadata"
 _metric = partial(built_in, AggregatorMetricRegistry)
 
 
-class _Pooled(Counting):
+class _PooledMetric(Counting):
     """All records are one pool: how many there are, and how many are right."""
 
     def start(self) -> None:
@@ -233,7 +233,7 @@ class _Pooled(Counting):
 
 
 @_metric("accuracy", "Accuracy", "The share of the records that are right")
-class AccuracyMetric(_Pooled):
+class AccuracyMetric(_PooledMetric):
     def payload(self) -> Row:
         return {"accuracy": self._safe_divide(self.correct, self.total)}
 
@@ -243,7 +243,7 @@ class AccuracyMetric(_Pooled):
 
 @aggregator_metric("pass_at_k")
 @_metric("pass@k", "Pass@k", "The chance that at least one of k attempts is right")
-class PassAtKMetric(_Pooled):
+class PassAtKMetric(_PooledMetric):
     """The chance that k records drawn from all of them hold a right one.
 
     Parameters:
@@ -271,7 +271,7 @@ class PassAtKMetric(_Pooled):
 
 
 @_metric("pass^k", "Pass^k", "The chance that all of k attempts are right")
-class PassPowerKMetric(_Pooled):
+class PassPowerKMetric(_PooledMetric):
     """The chance that k independent attempts are all right, if each is right as often as the records are.
 
     Parameters:
