@@ -12,6 +12,10 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+Value = Callable[[str, str], Any]
+Names = Callable[[str], list[str]]
+Other = Callable[[str], ModuleSpec | None]
+
 
 class ForeignModules(MetaPathFinder, Loader):
     """The modules of a table and the packages above them. `value(module, name)` gives a name of a
@@ -19,24 +23,17 @@ class ForeignModules(MetaPathFinder, Loader):
     table does not have."""
 
     def __init__(
-        self,
-        modules: Iterable[str],
-        value: Callable[[str, str], Any],
-        names: Callable[[str], list[str]],
-        other: Callable[[str], ModuleSpec | None] = lambda module: None,
+        self, modules: Iterable[str], value: Value, names: Names, other: Other | None = None
     ) -> None:
         self.modules = frozenset(modules)
-        splits = (name.split(".") for name in self.modules)
-        self.packages = {
-            ".".join(parts[:size]) for parts in splits for size in range(1, len(parts))
-        }
-        self._value = value
-        self._names = names
-        self._other = other
+        self._value, self._names, self._other = value, names, other
         self._made: dict[str, ModuleType] = {}
 
     def __contains__(self, module: str) -> bool:
-        return module in self.modules or module in self.packages
+        return module in self.modules or self._is_package(module)
+
+    def _is_package(self, module: str) -> bool:
+        return any(name.startswith(f"{module}.") for name in self.modules)
 
     def install(self, *, first: bool = False) -> None:
         """Let the modules be imported: before all others, or where no file has the name."""
@@ -52,8 +49,8 @@ class ForeignModules(MetaPathFinder, Loader):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if fullname in self:
-            return ModuleSpec(fullname, self, is_package=fullname in self.packages)
-        return self._other(fullname)
+            return ModuleSpec(fullname, self, is_package=self._is_package(fullname))
+        return self._other(fullname) if self._other else None
 
     def exec_module(self, module: ModuleType) -> None:
         module.__getattr__ = partial(self._attribute, module.__name__)  # type: ignore[method-assign]
