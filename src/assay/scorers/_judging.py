@@ -107,6 +107,12 @@ async def ask_judges(
     return [_labels(panel, asked, cast) for asked, cast in zip(questions, votes, strict=True)]
 
 
+async def ask_one(context: Context, item: Item, asked: JudgeQuestion, **panel: Any) -> list[Score]:
+    """Return the labels of a single question."""
+    (labels,) = await ask_judges(context, item, Panel(**panel), [asked])
+    return labels
+
+
 async def _member(
     context: Context,
     panel: Panel,

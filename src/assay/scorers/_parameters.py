@@ -213,6 +213,12 @@ def pairs(cases: Sequence[ScorerCase], texts: Texts) -> list[Pair | Score]:
     return made
 
 
+def texts_of(cases: Sequence[Pair | Score]) -> list[str]:
+    """Return the texts of all cases that can be scored."""
+    pairs = (pair for pair in cases if isinstance(pair, Pair))
+    return [text for pair in pairs for text in (pair.answer, *pair.references)]
+
+
 def error_score(error: LookupError) -> Score:
     """An error row, worded as the engine words what a scorer raises."""
     return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

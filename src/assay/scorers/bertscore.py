@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._parameters import Encoded, Pair, ScorerCase, pairs
+from assay.scorers._parameters import Encoded, ScorerCase, pairs, texts_of
 from assay.scorers._transformers import TokenVectors, check_model, encoder
 from assay.text.rouge import Overlap
 
@@ -53,12 +53,7 @@ def bertscore(
     encodes = encoder(
         encoded.model, encoded.revision, _LAYERS.get(encoded.model) if layer is None else layer
     )
-    needed = [
-        text
-        for pair in cases_read
-        if isinstance(pair, Pair)
-        for text in (pair.answer, *pair.references)
-    ]
+    needed = texts_of(cases_read)
     vectors = {
         text: _unit(tokens) for text, tokens in encodes.encode(needed, encoded.batch_size).items()
     }

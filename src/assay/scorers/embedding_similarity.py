@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._parameters import Encoded, Pair, ScorerCase, pairs
+from assay.scorers._parameters import Encoded, ScorerCase, pairs, texts_of
 from assay.scorers._transformers import TokenVectors, check_model, encoder
 
 if TYPE_CHECKING:
@@ -37,12 +37,7 @@ def embedding_similarity(
     encoded = Encoded(threshold=threshold, **texts)
     cases_read = pairs(cases, encoded)
     encodes = encoder(encoded.model, encoded.revision, None)
-    needed = [
-        text
-        for pair in cases_read
-        if isinstance(pair, Pair)
-        for text in (pair.answer, *pair.references)
-    ]
+    needed = texts_of(cases_read)
     vectors = {
         text: _embedding(tokens, pooling)
         for text, tokens in encodes.encode(needed, encoded.batch_size).items()

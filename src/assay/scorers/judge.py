@@ -14,7 +14,7 @@ from assay.scorers._judge_prompt import (
     scale_of,
     texts_of,
 )
-from assay.scorers._judging import Panel, ask_judges
+from assay.scorers._judging import Panel, ask_one
 
 
 def check(params: JsonMapping, where: str) -> None:
@@ -58,5 +58,4 @@ async def judge(
     reads, passes_from = scale_of(scale, threshold)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
     asked = JudgeQuestion(texts, {"criterion": criterion}, reads, passes_from)
-    (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])
-    return labels
+    return await ask_one(context, item, asked, prompt=prompt, **panel)

@@ -12,7 +12,7 @@ from assay.scorers._judge_prompt import (
     check_threshold,
     texts_of,
 )
-from assay.scorers._judging import Panel, ask_judges
+from assay.scorers._judging import Panel, ask_one
 from assay.text.verdict_words import CORRECTNESS, FRACTION, TERNARY, Scale
 
 Verdicts = Literal["binary", "ternary", "fractional"]
@@ -56,5 +56,4 @@ async def judge_correctness(
     reads, usual = _SCALES[verdicts]
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
     asked = JudgeQuestion(texts, {}, reads, usual if threshold is None else threshold)
-    (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])
-    return labels
+    return await ask_one(context, item, asked, prompt=prompt, **panel)

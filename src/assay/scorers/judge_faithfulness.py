@@ -12,7 +12,7 @@ from assay.scorers._judge_prompt import (
     check_threshold,
     texts_of,
 )
-from assay.scorers._judging import Panel, ask_judges
+from assay.scorers._judging import Panel, ask_one
 from assay.scorers._parameters import unparsed_score
 from assay.scorers._retrieved import retrieved, texts
 from assay.text.answers import Unparsed, answer_of
@@ -71,7 +71,7 @@ async def judge_faithfulness(
         asked = JudgeQuestion(
             {**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold
         )
-        (labels,) = await ask_judges(context, item, Panel(prompt=prompt, **panel), [asked])
+        labels = await ask_one(context, item, asked, prompt=prompt, **panel)
     else:
         labels = [Score(score=0.0, passed=False, details={"reason": "nothing was retrieved"})]
     if measure == "hallucination":

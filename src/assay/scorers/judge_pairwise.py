@@ -6,7 +6,7 @@ from assay.interfaces import Context, Score
 from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import JudgeQuestion, answer_text, check_panel, texts_of
-from assay.scorers._judging import Panel, ask_judges
+from assay.scorers._judging import Panel, ask_one
 from assay.text.verdict_words import PREFERENCE
 
 
@@ -45,5 +45,4 @@ async def judge_pairwise(
     }
     texts = texts_of(item, prompt, expected=expected, **answers)
     asked = JudgeQuestion(texts, {"criterion": criterion}, PREFERENCE, 0.75)
-    (labels,) = await ask_judges(context, item, Panel(prompt=prompt, rule=rule, **panel), [asked])
-    return labels
+    return await ask_one(context, item, asked, prompt=prompt, rule=rule, **panel)

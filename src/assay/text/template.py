@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Container, Generator
 from contextlib import contextmanager
 from functools import cache
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from assay.errors import UserError
 from assay.records import Item, JsonObject, as_object
+from assay.usercode import places_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template, nodes
@@ -122,17 +122,9 @@ def _template_error(error: RuntimeError, template: "Template", where: str) -> Ex
 
     if not isinstance(error, (Exceeded, RecursionError)):
         return error
-    frames = walk_tb(error.__traceback__)
-    lines = [
-        line
-        for frame, line in frames
-        if frame.f_code.co_filename == (template.filename or "<template>")
-    ]
-    place = (
-        f"line {template.get_corresponding_lineno(lines[-1])} of the template"
-        if lines
-        else "the template"
-    )
+    place = "the template"
+    if steps := places_in(error, (template.filename or "<template>").__eq__):
+        place = f"line {template.get_corresponding_lineno(steps[-1][1])} of the template"
     what = "it calls itself too often" if isinstance(error, RecursionError) else str(error)
     return UserError(f"{place} is refused: {what}", where=where, fix=_FIX)
 

@@ -12,17 +12,18 @@ import difflib
 import importlib
 import importlib.machinery
 import sys
-import traceback
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from assay import foreign_modules
 from assay.errors import UserError
 from assay.foreign_modules import ForeignModules
 from assay.formats.sygra.instead import INSTEAD
 from assay.registry import nearest
+from assay.usercode import places_in
 
 _HERE = "assay.formats.sygra"
 _UNIT = (
@@ -162,6 +163,7 @@ def _names_in(module: str) -> list[str]:
 
 _ORIGINALS = ForeignModules(_OURS, _value, _names_in, _find_other)
 _STAND_INS = ForeignModules(OFFERED.keys() - _OURS, _value, _names_in)
+_FINDERS = (__file__, foreign_modules.__file__)
 _SHOWN = 3
 _loaded: set[str] = set()  # modules of users' folders
 _importable: list[str] = []  # the folder that is on the path for the last loader
@@ -250,12 +252,13 @@ class Loader:
         )
 
 
+def _is_elsewhere(file: str) -> bool:
+    return file[0] != "<" and "importlib" not in file and file not in _FINDERS
+
+
 def _import_problem(dotted: str, error: BaseException, where: str) -> UserError:
-    place = ""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        file = frame.f_code.co_filename
-        if not file.startswith("<") and "importlib" not in file and file != __file__:
-            place = f"{file}:{number}"
+    places = places_in(error, _is_elsewhere)
+    place = f"{places[-1][0]}:{places[-1][1]}" if places else ""
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{error.filename}:{error.lineno}"
     missing = isinstance(error, ModuleNotFoundError) and "does not offer" not in str(error)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 
-Config = Mapping[str, Any]  # only read
-Row = dict[str, Any]
+Config = JsonMapping  # only read
+Row = JsonObject
 
 
 class YamlPlace(NamedTuple):

@@ -13,7 +13,6 @@ A tool is a function marked with `tool`, a plain function, or an object with `na
 import asyncio
 import inspect
 import time
-import traceback
 from asyncio import events
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -25,7 +24,7 @@ import msgspec
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.types import Row
 from assay.interfaces import Context
-from assay.usercode import identity
+from assay.usercode import identity, places_in
 
 Load = Callable[[str, str], Any]
 QUICK = 0.001
@@ -156,13 +155,7 @@ def code_of(target: Any) -> str:
 def _line(error: BaseException, function: Callable[..., Any]) -> str:
     """` (file.py:12)`: the last line in the function's own file that the error went through."""
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
-    lines = (
-        (frame.f_code.co_filename, number)
-        for frame, number in traceback.walk_tb(error.__traceback__)
-    )
-    own = [
-        place for place in lines if place[0] == file or (file == __file__ and place[0] != __file__)
-    ]
+    own = places_in(error, lambda name: file in (name, __file__))
     return f" ({own[-1][0].rpartition('/')[2]}:{own[-1][1]})" if own else ""
 
 

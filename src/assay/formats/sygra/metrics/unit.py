@@ -19,6 +19,7 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     built_in,
 )
+from assay.records import JsonObject
 from assay.scorers.edit_similarity import ratio
 from assay.scorers.within_box import contains
 from assay.text.normalise import normaliser
@@ -26,7 +27,7 @@ from assay.text.normalise import normaliser
 DIRECTIONS = ("up", "down", "left", "right")
 Share = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
-Verdict = tuple[bool, dict[str, Any]]
+Verdict = tuple[bool, JsonObject]
 
 
 class _BuiltIn(BuiltIn, BaseUnitMetric):
@@ -58,7 +59,7 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
         """Return whether it is right, and what else the metadata shall say."""
 
 
-def _as_object(value: Any) -> dict[str, Any]:
+def _as_object(value: Any) -> JsonObject:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
 
 
