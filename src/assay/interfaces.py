@@ -337,7 +337,7 @@ class Values(msgspec.Struct, kw_only=True):
     where they are not those of the value. `reason` says why the value is null.
     A metric with several values for a group tells them apart by `facets` of its own."""
 
-    value: float | None
+    value: float | None = None
     fields: dict[str, Any] = {}
     per_item: "FloatArray | None" = None
     weights: "FloatArray | None" = None

@@ -18,11 +18,29 @@ from assay.errors import UserError
 
 K = TypeVar("K")
 V = TypeVar("V")
+JsonObject = dict[str, Any]
+JsonMapping = Mapping[str, Any]  # an object that is only read
 ResponseOutcome = Literal["ok", "refused", "errored", "skipped"]
 EvaluationOutcome = Literal["scored", "unparsed", "refused", "errored", "skipped"]
 OUTCOMES: tuple[EvaluationOutcome, ...] = get_args(EvaluationOutcome)
 Kind = Literal["dataset", "run", "evaluation", "aggregation"]
 FILES_VERSION = 2  # of the files that this Assay writes; it reads those of older ones too
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list as it is, and anything else as the only entry of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def as_object(value: Any) -> JsonObject:
+    """Return an object as it is, and an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number; `true` and `false` are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
 
 ROWS_FILE: dict[Kind, str] = {
     "dataset": "items.jsonl",

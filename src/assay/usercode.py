@@ -288,14 +288,16 @@ def failing(function: Callable[..., Any], what: str, where: str) -> Generator[No
         raise UserError(f"{what} failed: {raised(error)}", where=where) from error
 
 
-def _line_in(error: BaseException, file: Path) -> str:
-    import traceback
+def places_in(error: BaseException, is_own: Callable[[str], bool]) -> list[tuple[str, int]]:
+    """Return (file, line) of each step of an error's traceback through files of one's own."""
+    from traceback import walk_tb
 
-    lines = [
-        line
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        if frame.f_code.co_filename == str(file)
-    ]
+    steps = ((frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__))
+    return [step for step in steps if is_own(step[0])]
+
+
+def _line_in(error: BaseException, file: Path) -> str:
+    lines = [line for _, line in places_in(error, str(file).__eq__)]
     if isinstance(error, SyntaxError) and error.filename == str(file):
         lines.append(error.lineno or 0)
     return f":{lines[-1]}" if lines else ""

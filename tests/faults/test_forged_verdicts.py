@@ -15,10 +15,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from assay.scorers._sandbox.run import Level, Limits, NotStartedError, Verdict, run_tests, try_out
+from assay.scorers._sandbox.run import (
+    Level,
+    NotStartedError,
+    SandboxLimits,
+    Verdict,
+    run_tests,
+    try_out,
+)
 from tests.faults.forgeries import FORGERIES
 
-LIMITS = Limits(seconds=10, memory=400 << 20, files=1 << 20, processes=8)
+LIMITS = SandboxLimits(seconds=10, memory=400 << 20, files=1 << 20, processes=8)
 HASTY = LIMITS._replace(seconds=1)
 LEVELS: list[Level] = ["bubblewrap", "namespaces", "weak"]
 
@@ -54,7 +61,11 @@ def without_files(level: Level) -> Level:
 
 
 def ran(
-    code: str, *tests: str, level: Level, limits: Limits = LIMITS, entry_point: str | None = None
+    code: str,
+    *tests: str,
+    level: Level,
+    limits: SandboxLimits = LIMITS,
+    entry_point: str | None = None,
 ) -> Verdict:
     return run_tests(code, list(tests), entry_point, limits, level)
 

@@ -13,7 +13,7 @@ from assay.datasets._shape import shape_rows
 from assay.errors import UserError
 from assay.prompts.jinja import jinja
 from assay.records import Item
-from assay.scorers._judge_prompt import Question, rendered
+from assay.scorers._judge_prompt import JudgeQuestion, render_question
 from assay.text.template import compiled
 from assay.text.verdict_words import YES_NO
 
@@ -110,8 +110,10 @@ def _prompt() -> None:
 
 
 def _judge() -> None:
-    rendered(
-        f"{{{{answer}}}}{BOMB}", Item(id="q", data={}), Question({"answer": "a"}, {}, YES_NO, 0.5)
+    render_question(
+        f"{{{{answer}}}}{BOMB}",
+        Item(id="q", data={}),
+        JudgeQuestion({"answer": "a"}, {}, YES_NO, 0.5),
     )
 
 

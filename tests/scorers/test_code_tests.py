@@ -10,15 +10,23 @@ from assay.engine.evaluate.bind import bind_scorer
 from assay.errors import UserError
 from assay.records import Item, Response
 from assay.scorers._sandbox import run as sandbox
-from assay.scorers._sandbox.run import Limits, NotStartedError, Verdict, level_here, run_tests
-from assay.scorers.code_tests import code_of, code_tests, completed
+from assay.scorers._sandbox.run import (
+    NotStartedError,
+    SandboxLimits,
+    Verdict,
+    level_here,
+    run_tests,
+)
+from assay.scorers.code_tests import code_of, code_tests, continuation
 from tests.support import Lab
 
-LIMITS = Limits(seconds=10, memory=512 << 20, files=1 << 20, processes=8)
+LIMITS = SandboxLimits(seconds=10, memory=512 << 20, files=1 << 20, processes=8)
 HASTY = LIMITS._replace(seconds=1)
 
 
-def ran(code: str, *tests: str, limits: Limits = LIMITS, entry_point: str | None = None) -> Verdict:
+def ran(
+    code: str, *tests: str, limits: SandboxLimits = LIMITS, entry_point: str | None = None
+) -> Verdict:
     return run_tests(code, list(tests or ["assert True"]), entry_point, limits, level_here(True))
 
 
@@ -277,7 +285,7 @@ BODY = "    y = x / 2\n    return floor(y)"
 )
 def test_an_answer_continues_or_repeats_the_prompts_code(answer: str) -> None:
     for prompt in (PROMPT, PROMPT.rstrip("\n")):
-        code = completed(prompt, answer, "half")
+        code = continuation(prompt, answer, "half")
         assert code is not None
         assert code.startswith(prompt)
         names: dict[str, Any] = {}
@@ -286,10 +294,10 @@ def test_an_answer_continues_or_repeats_the_prompts_code(answer: str) -> None:
 
 
 def test_what_continues_nothing_is_no_code() -> None:
-    assert completed(PROMPT, "I cannot help with that.", "half") is None
-    assert completed(PROMPT, "", "half") is None
+    assert continuation(PROMPT, "I cannot help with that.", "half") is None
+    assert continuation(PROMPT, "", "half") is None
     assert (
-        completed("Write a function.", "def half(x):\n    return x // 2", "half")
+        continuation("Write a function.", "def half(x):\n    return x // 2", "half")
         == "def half(x):\n    return x // 2"
     )
 

@@ -20,7 +20,7 @@ from assay.scorers._retrieved import (
     relevant,
     retrieved,
     sentences,
-    supported,
+    support_of,
     texts,
 )
 
@@ -166,7 +166,7 @@ def test_support_by_words() -> None:
     assert flat("It's  3.14!") == "it s 3 14"
     assert sentences("One. Two is 3.14! ") == ["One", "Two is 3.14"]
     assert (holds("a party", "art"), holds("a party", "art", whole_words=False)) == (False, True)
-    assert supported("The cat, dog", ["a cat."], "plain", {"the"}) == 0.5
-    assert supported("The cat, dog", ["a cat."], "split", {"the"}) == 0.0
-    assert supported("the", ["the"], "plain", {"the"}) is None
-    assert supported("cat", [], "plain", ()) == 0.0
+    assert support_of("The cat, dog", ["a cat."], "plain", {"the"}) == 0.5
+    assert support_of("The cat, dog", ["a cat."], "split", {"the"}) == 0.0
+    assert support_of("the", ["the"], "plain", {"the"}) is None
+    assert support_of("cat", [], "plain", ()) == 0.0

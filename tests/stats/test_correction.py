@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from assay.stats.correction import (
     Confusion,
-    Estimate,
+    CorrectedRate,
     from_labels,
     prediction_powered,
     rogan_gladen,
@@ -29,7 +29,7 @@ def table(sensitivity: float, specificity: float, n: float = 1e9) -> Confusion:
     )
 
 
-def powered(judged: Any, truth: Any, item: Any = None, weights: Any = None) -> Estimate:
+def powered(judged: Any, truth: Any, item: Any = None, weights: Any = None) -> CorrectedRate:
     """Labels that all weigh the same, each of an item of its own, where nothing else is said."""
     item = np.arange(len(truth)) if item is None else item
     return prediction_powered(
@@ -37,7 +37,7 @@ def powered(judged: Any, truth: Any, item: Any = None, weights: Any = None) -> E
     )
 
 
-def holds(found: Estimate, truth: float) -> bool:
+def holds(found: CorrectedRate, truth: float) -> bool:
     assert found.low is not None
     assert found.high is not None
     return found.low <= truth <= found.high

@@ -94,9 +94,9 @@ def test_many_entries_are_found_at_once(odd: str, monkeypatch: pytest.MonkeyPatc
     """One entry that has to be found step by step does not slow down those after its window."""
     monkeypatch.setattr(json_extents, "_WINDOW", 1 << 12)
     steps: list[int] = []
-    slow = json_extents._Window._bracketed
+    slow = json_extents._ByteWindow._in_brackets
     monkeypatch.setattr(
-        json_extents._Window, "_bracketed", lambda self: steps.append(1) or slow(self)
+        json_extents._ByteWindow, "_in_brackets", lambda self: steps.append(1) or slow(self)
     )
     value: dict[str, Any] = {
         "samples": [{"id": number, "list": [{}, [number]]} for number in range(1000)]
@@ -137,7 +137,7 @@ def test_only_one_entry_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     data = json.dumps(
         {"samples": [{"id": number, "text": "x" * 1000} for number in range(2000)]}
     ).encode()
-    window = json_extents._Window(io.BytesIO(data))
+    window = json_extents._ByteWindow(io.BytesIO(data))
     window.take(b"{")
     window.value()
     window.take(b":")

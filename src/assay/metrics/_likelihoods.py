@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
+from assay.records import is_number
 from assay.stats.intervals import item_contributions, item_weights
 
 DETAILS = "detailed_results."
@@ -13,11 +14,7 @@ DETAILS = "detailed_results."
 def numbers(group: Group, name: str) -> tuple[list[int], FloatArray]:
     """The rows that have a number of this name, and the numbers."""
     column: list[Any] = group.columns[DETAILS + name]
-    rows = [
-        at
-        for at, value in enumerate(column)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
+    rows = [at for at, value in enumerate(column) if is_number(value)]
     return rows, np.array([column[at] for at in rows], dtype=np.float64)
 
 
@@ -26,7 +23,7 @@ def mean_of(group: Group, name: str, scorers: str) -> Values:
     rows, values = numbers(group, name)
     counts = {"ignored_count": len(group.item) - len(rows)}
     if not rows:
-        return Values(value=None, fields=counts, reason=f"only labels of {scorers} have it")
+        return Values(fields=counts, reason=f"only labels of {scorers} have it")
     items = group.item[rows]
     return Values(
         value=float(values.mean()),

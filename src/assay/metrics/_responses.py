@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
+from assay.records import JsonObject, is_number
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 
@@ -19,7 +20,7 @@ def once(group: Group, name: str) -> tuple[list[int], Any]:
     given = group.columns[f"response.{name}"]
     seen: dict[Any, int] = {}
     for at, value in enumerate(given):
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if is_number(value):
             seen.setdefault(at if numbers[at] is None else ("response", numbers[at]), at)
     rows = list(seen.values())
     return rows, np.array([given[at] for at in rows], dtype=np.float64)
@@ -30,7 +31,7 @@ Statistic = Literal["mean", "median", "p95", "p99"]
 _SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
+def quantile(group: Group, share: float, fields: JsonObject) -> Values:
     """The quantile of the scores."""
     value = float(np.quantile(group.score, share))
     return with_interval(
@@ -38,20 +39,18 @@ def quantile(group: Group, share: float, fields: dict[str, Any]) -> Values:
     )
 
 
-def with_interval(value: float, fields: dict[str, Any], interval: Interval) -> Values:
+def with_interval(value: float, fields: JsonObject, interval: Interval) -> Values:
     return Values(value=value, fields=fields, interval=interval)
 
 
 def statistics(
-    group: Group, name: str, fields: dict[str, Any], statistic: Statistic = "mean"
+    group: Group, name: str, fields: JsonObject, statistic: Statistic = "mean"
 ) -> Values:
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
     rows, values = once(group, name)
     items = group.item[rows]
     if not rows:
-        return Values(
-            value=None, fields=fields, reason=f"no response behind these rows has {name!r}"
-        )
+        return Values(fields=fields, reason=f"no response behind these rows has {name!r}")
     intervals = {
         each: quantile_interval(group.unit[rows], values, share, group.level)
         for each, share in _SHARES.items()
@@ -67,7 +66,7 @@ def statistics(
     return found
 
 
-def _summary(values: FloatArray) -> dict[str, Any]:
+def _summary(values: FloatArray) -> JsonObject:
     low, median, p95, p99, high = np.percentile(values, (0, 50, 95, 99, 100)).tolist()
     return {
         "response_count": len(values),
@@ -81,7 +80,7 @@ def _summary(values: FloatArray) -> dict[str, Any]:
     }
 
 
-def streamed(group: Group, name: str, statistic: Statistic) -> Values:
+def stream_statistics(group: Group, name: str, statistic: Statistic) -> Values:
     """The same of a time that only streamed answers have."""
     values = statistics(group, f"{STREAM}.{name}", {}, statistic)
     if values.value is None:

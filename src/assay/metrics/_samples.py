@@ -5,13 +5,14 @@ number that passes is distributed hypergeometrically.
 
 from collections.abc import Callable
 from itertools import compress
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
 from msgspec import Meta
 
 from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
+from assay.records import JsonObject
 
 Positive = Annotated[int, Meta(ge=1)]
 Counts = IntArray
@@ -19,7 +20,7 @@ _TABLE = 256  # up to this many samples an item all pairs (n, c) are tabled, whi
 
 
 def too_few(
-    group: Group, samples: Counts, k: int, fields: dict[str, Any] | None = None
+    group: Group, samples: Counts, k: int, fields: JsonObject | None = None
 ) -> Values | None:
     """A null with its reason where an item has fewer than k samples; not if it had more, and the policy left them out,
     as long as other items have k."""
@@ -31,14 +32,14 @@ def too_few(
         return None
     fewest = int(samples.min())
     return Values(
-        value=None,
         fields={"k": k, **(fields or {})},
         reason=f"k = {k}, but an item has {fewest} samples",
     )
 
 
-def short_fields(samples: Counts, k: int) -> dict[str, Any]:
-    """What a row says about items that have fewer than k samples after the policy; nothing without any."""
+def short_fields(samples: Counts, k: int) -> JsonObject:
+    """Return what a row says about items that have fewer than k samples after the policy; nothing
+    without any."""
     short = int(np.count_nonzero(samples < k))
     if not short:
         return {}

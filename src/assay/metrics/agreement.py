@@ -48,7 +48,6 @@ def agreement(
     votes, names = _votes([group.columns[VOTES][at] for at in rows], members, of)
     if len(names) < 2:
         return Values(
-            value=None,
             fields={"raters": len(names)},
             reason=f"agreement needs the votes of two raters, found {', '.join(names) or 'none'}",
         )

@@ -45,18 +45,14 @@ def auroc(
     ]
     counts = {"sample_count": len(cases), "ignored_count": len(group.item) - len(cases)}
     if any(sought is None for _, _, sought in cases):
-        return Values(
-            value=None, fields=counts, reason="the classes are not true and false: set `positive`"
-        )
+        return Values(fields=counts, reason="the classes are not true and false: set `positive`")
     sought = np.array([case[2] for case in cases], np.float64)
     counts |= {
         "positive_count": int(sought.sum()),
         "negative_count": int(len(sought) - sought.sum()),
     }
     if not counts["positive_count"] or not counts["negative_count"]:
-        return Values(
-            value=None, fields=counts, reason=f"it needs cases of both classes in {actual!r}"
-        )
+        return Values(fields=counts, reason=f"it needs cases of both classes in {actual!r}")
     rows = [case[0] for case in cases]
     score = np.array([case[1] for case in cases])
     value, interval = area(score, sought > 0, group.unit[rows], group.level)

@@ -18,7 +18,7 @@ def bits_per_byte(group: Group) -> Values:
     rows, logprobs = numbers(group, "logprob")
     counts = {"text_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not rows:
-        return Values(value=None, fields=counts, reason="only labels of text_likelihood have it")
+        return Values(fields=counts, reason="only labels of text_likelihood have it")
     lengths = numbers(group, "bytes")[1]
     bits, sizes = per_item_sums(group, rows, -logprobs / math.log(2), lengths)
     ratio = float(bits.sum() / sizes.sum())

@@ -28,7 +28,7 @@ def calibration_error(group: Group, *, bins: Annotated[int, Meta(ge=1, le=100)] 
     rows, confidence = numbers(group, "confidence")
     counts = {"ignored_count": len(group.item) - len(rows)}
     if not rows:
-        return Values(value=None, fields=counts, reason="no label has a confidence in its details")
+        return Values(fields=counts, reason="no label has a confidence in its details")
     place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
     passed = group.passed[rows]
     gaps = np.bincount(place, passed - confidence)

@@ -1,12 +1,12 @@
 """Precision, recall and their kin, from predicted and true classes or from the flags tp, tn, fp, fn."""
 
-from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from assay.interfaces import Codes, Group, Scale, Values
 from assay.metrics._samples import Positive
+from assay.records import JsonMapping, JsonObject
 from assay.registry import metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, resampled, scores
 from assay.stats.intervals import item_contributions, item_weights
@@ -34,12 +34,12 @@ Statistic = Literal[
 ]
 
 
-def _columns(params: Mapping[str, Any]) -> list[str]:
+def _columns(params: JsonMapping) -> list[str]:
     flags = [f"detailed_results.{flag}" for flag in FLAGS]
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL), *flags]
 
 
-def _scale(params: Mapping[str, Any]) -> Scale:
+def _scale(params: JsonMapping) -> Scale:
     return -1 if params.get("statistic") in ("mcc", "kappa") else 0, 1
 
 
@@ -83,7 +83,7 @@ def classification(
     }
     if not cases:
         missing = f"no row has {actual!r} or a flag tp, tn, fp or fn; name the fields in `predicted` and `actual`"
-        return Values(value=None, fields=counts, reason=missing)
+        return Values(fields=counts, reason=missing)
     names = sorted(
         {_sortable(name): name for case in cases for name in case[1:] if name is not None}.items()
     )
@@ -93,15 +93,13 @@ def classification(
         [NONE if case.predicted is None else numbers[_sortable(case.predicted)] for case in cases]
     )
     matrix = confusion(true, guess, len(names))
-    fields = fields_of([_shown(name) for _, name in names], matrix, scores(matrix)) | counts
+    fields = fields_of([_class_name(name) for _, name in names], matrix, scores(matrix)) | counts
     if positive is None and set(map(_sortable, ("negative", "positive"))) >= numbers.keys():
         positive = "positive"
     if positive is not None:
         fields |= _binary(matrix, numbers.get(_sortable(positive)))
     if statistic not in fields:
-        return Values(
-            value=None, fields=fields, reason=f"{statistic} needs the parameter `positive`"
-        )
+        return Values(fields=fields, reason=f"{statistic} needs the parameter `positive`")
     rows = [case.at for case in cases]
     found = Values(value=fields[statistic], fields=fields, rows=rows)
     ratio = _ratio(statistic, true, guess, numbers.get(_sortable(positive), -2))
@@ -153,7 +151,7 @@ def _f1(jaccard: float) -> float:
     return 2 * jaccard / (1 + jaccard)
 
 
-class _Case(NamedTuple):
+class _LabelledRow(NamedTuple):
     at: int
     actual: Any
     predicted: Any
@@ -161,23 +159,23 @@ class _Case(NamedTuple):
 
 def _cases(
     group: Group, predicted: list[Any], actual: list[Any], num_trials: int | None
-) -> list[_Case]:
+) -> list[_LabelledRow]:
     """The rows that have a true class, or a flag that says it."""
     flags = {flag: group.columns[f"detailed_results.{flag}"] for flag in FLAGS}
     first = np.searchsorted(group.item, group.item)  # where the rows of the same item begin
-    cases: list[_Case] = []
+    cases: list[_LabelledRow] = []
     for at, (guess, true) in enumerate(zip(predicted, actual, strict=True)):
         if num_trials is not None and at - first[at] >= num_trials:
             continue
         flag = next((flag for flag, values in flags.items() if values[at]), None)
         if flag is not None:
-            cases.append(_Case(at, *FLAGS[flag]))
+            cases.append(_LabelledRow(at, *FLAGS[flag]))
         elif true is not None:
-            cases.append(_Case(at, true, guess))
+            cases.append(_LabelledRow(at, true, guess))
     return cases
 
 
-def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any]:
+def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> JsonObject:
     columns = zip(scores.precision, scores.recall, scores.f1, scores.support, strict=True)
     predicted = [*names, "null"] if matrix[:, -1].any() else names
     return {
@@ -206,7 +204,7 @@ def fields_of(names: list[str], matrix: Matrix, scores: Scores) -> dict[str, Any
     }
 
 
-def _binary(matrix: Matrix, at: int | None) -> dict[str, Any]:
+def _binary(matrix: Matrix, at: int | None) -> JsonObject:
     """The four counts of one class against the rest, and what follows from them."""
     tp = fn = fp = 0
     if at is not None:
@@ -233,10 +231,10 @@ def _binary(matrix: Matrix, at: int | None) -> dict[str, Any]:
 
 
 def _sortable(name: Any) -> tuple[str, str]:
-    return type(name).__name__, _shown(name)
+    return type(name).__name__, _class_name(name)
 
 
-def _shown(name: Any) -> str:
+def _class_name(name: Any) -> str:
     return (
         name
         if isinstance(name, str)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.records import JsonObject
 from assay.registry import metric
 from assay.text.translation import corpus, signature
 
@@ -25,16 +26,14 @@ def corpus_score(group: Group) -> Values:
     row has sacreBLEU's `signature`. Intervals are made by the jackknife over items.
     """
     rows = [at for at, entry in enumerate(group.columns[CORPUS]) if isinstance(entry, dict)]
-    entries: list[dict[str, Any]] = [group.columns[CORPUS][at] for at in rows]
+    entries: list[JsonObject] = [group.columns[CORPUS][at] for at in rows]
     counts = {"answer_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not entries:
-        return Values(value=None, fields=counts, reason="no label has the counts of a corpus")
+        return Values(fields=counts, reason="no label has the counts of a corpus")
     measure = entries[0]["measure"]
     options = entries[0]["options"]
     if any((entry["measure"], entry["options"]) != (measure, options) for entry in entries):
-        return Values(
-            value=None, fields=counts, reason="the answers were scored with different options"
-        )
+        return Values(fields=counts, reason="the answers were scored with different options")
     references = {int(entry["references"]) for entry in entries}
     named = (
         {}
@@ -57,7 +56,7 @@ def corpus_score(group: Group) -> Values:
     )
 
 
-def _statistic(measure: Any, options: dict[str, Any], sums: FloatArray) -> Resampled:
+def _statistic(measure: Any, options: JsonObject, sums: FloatArray) -> Resampled:
     def statistic(weights: npt.NDArray[Any]) -> FloatArray:
         if measure in RATES:
             edits, lengths = (weights @ sums).T

@@ -8,7 +8,7 @@ import numpy as np
 
 from assay.interfaces import Group, Values
 from assay.registry import metric
-from assay.stats.correction import Confusion, Estimate, from_labels, rogan_gladen, worth
+from assay.stats.correction import Confusion, CorrectedRate, from_labels, rogan_gladen, worth
 from assay.store.keys import short
 
 JUDGE = "detailed_results.judge"
@@ -36,24 +36,24 @@ def corrected_pass_rate(group: Group) -> Values:
     raw = float(group.passed.mean())
     fields: dict[str, Any] = {"raw_pass_rate": raw, "sensitivity": None, "specificity": None}
     if any(group.columns["players"]):
-        return Values(value=None, fields=fields, reason="in a match nobody passes: see win_rate")
+        return Values(fields=fields, reason="in a match nobody passes: see win_rate")
     calibration = group.calibration
     if calibration is None:
         reason = "the judge is not calibrated; label some answers, then run `assay judge calibrate`"
-        return Values(value=None, fields=fields, reason=reason)
+        return Values(fields=fields, reason=reason)
     errors = Confusion(**calibration["confusion"])
     rates = {"sensitivity": errors.sensitivity, "specificity": errors.specificity}
     fields |= {name: rate for name, rate in rates.items() if math.isfinite(rate)}
     fields["calibration_labels"] = calibration.get("labels")
     if _judges(group.columns[JUDGE]) != {calibration.get("judge")}:
         reason = "the calibration is of another judge: run `assay judge calibrate` again"
-        return Values(value=None, fields=fields, reason=reason)
+        return Values(fields=fields, reason=reason)
     found = _from_own_labels(group, calibration.get("labelled") or {})
     if found.value is None:
         size = worth(group.unit, group.passed.astype(np.float64), np.ones(len(group.item)))
         found = rogan_gladen(raw, size, errors, group.level)
     if found.value is None or found.low is None or found.high is None:
-        return Values(value=None, fields=fields, reason=found.reason)
+        return Values(fields=fields, reason=found.reason)
     return Values(value=found.value, fields=fields, interval=(found.low, found.high, found.method))
 
 
@@ -62,7 +62,7 @@ def _judges(column: list[Any]) -> set[str]:
     return {str(judge.get("id")) for judge in column if isinstance(judge, dict)}
 
 
-def _from_own_labels(group: Group, labelled: Mapping[str, Sequence[float]]) -> Estimate:
+def _from_own_labels(group: Group, labelled: Mapping[str, Sequence[float]]) -> CorrectedRate:
     """Return the estimate from people's verdicts on answers of this group, if there are enough."""
     known = np.tile((math.nan, 1.0), (len(group.item), 1))
     for at, keys in enumerate(group.columns["responses"] if labelled else ()):

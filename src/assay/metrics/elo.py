@@ -3,7 +3,7 @@
 import numpy as np
 
 from assay.interfaces import Group, Values
-from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, seats_of
+from assay.metrics._matches import COLUMNS, NO_MATCH, Pair, pairs_of, seats_of
 from assay.registry import metric
 from assay.stats.elo import elo as ratings
 from assay.stats.intervals import codes_of
@@ -27,43 +27,49 @@ def elo(
     seed: of the shuffles and the resamples
     """
     pairs = pairs_of(group)
-    seats = seats_of(pairs)
     judged = [pair for pair in pairs if pair.payoffs and pair.players[0] != pair.players[1]]
     names = sorted({name for pair in judged for name in pair.players})
     if not judged:
-        return Values(value=None, reason="no verdict could be read" if pairs else NO_MATCH)
+        return Values(reason="no verdict could be read" if pairs else NO_MATCH)
     if player and player not in names:
-        return Values(value=None, reason=f"{player!r} is none of the players: {', '.join(names)}")
+        return Values(reason=f"{player!r} is none of the players: {', '.join(names)}")
+    matches = _matches(judged, names, seats_of(pairs))
+    groups = pieces(counted(matches).played > 0)
+    if len(groups) > 1:
+        return Values(reason=f"the players fall into {len(groups)} groups that never met")
+    rows = _ratings(matches, names, group.level, rounds, seed)
+    return rows[names.index(player)] if player else rows
+
+
+def _matches(pairs: list[Pair], names: list[str], seats: int) -> Matches:
     number = {name: at for at, name in enumerate(names)}
-    matches = Matches(
-        item=codes_of([pair.item for pair in judged]).astype(np.int32),
-        first=np.array([number[pair.players[0]] for pair in judged], np.int32),
-        second=np.array([number[pair.players[1]] for pair in judged], np.int32),
-        half_points=np.array([round(2 * pair.decision(seats)) for pair in judged], np.int32),
+    return Matches(
+        item=codes_of([pair.item for pair in pairs]).astype(np.int32),
+        first=np.array([number[pair.players[0]] for pair in pairs], np.int32),
+        second=np.array([number[pair.players[1]] for pair in pairs], np.int32),
+        half_points=np.array([round(2 * pair.decision(seats)) for pair in pairs], np.int32),
         players=len(names),
     )
+
+
+def _ratings(
+    matches: Matches, names: list[str], level: float, rounds: int, seed: int
+) -> list[Values]:
+    """Return the row of each player."""
+    shuffled, ranked = ratings(matches, level=level, rounds=rounds, seed=seed)
     table = counted(matches)
-    groups = pieces(table.played > 0)
-    if len(groups) > 1:
-        return Values(
-            value=None, reason=f"the players fall into {len(groups)} groups that never met"
-        )
-    shuffled, ranked = ratings(matches, level=group.level, rounds=rounds, seed=seed)
     played = table.played.sum(axis=1)
-    rated = [
-        Values(
-            value=float(ranked.value[at]),
-            facets={"player": name},
-            fields={
-                "elo_standard_error": float(shuffled.standard_error[at]),
-                "win_rate": float((table.wins[at].sum() + table.ties[at].sum() / 2) / played[at]),
-                "num_matches": int(played[at]),
-            },
-            interval=None if np.isnan(low) else (low, high, ranked.method),
-            reason=ranked.method.removeprefix("none: "),
-        )
-        for at, (name, low, high) in enumerate(
-            zip(names, ranked.low.tolist(), ranked.high.tolist(), strict=True)
-        )
-    ]
-    return rated[number[player]] if player else rated
+    points = table.wins.sum(axis=1) + table.ties.sum(axis=1) / 2
+    reason = ranked.method.removeprefix("none: ")
+    made: list[Values] = []
+    for at, name in enumerate(names):
+        low, high = float(ranked.low[at]), float(ranked.high[at])
+        row = Values(value=float(ranked.value[at]), facets={"player": name}, reason=reason)
+        row.fields = {
+            "elo_standard_error": float(shuffled.standard_error[at]),
+            "win_rate": float(points[at] / played[at]),
+            "num_matches": int(played[at]),
+        }
+        row.interval = None if np.isnan(low) else (low, high, ranked.method)
+        made.append(row)
+    return made

@@ -1,7 +1,7 @@
 """How fast answers are generated."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._responses import STREAM, Statistic, columns, streamed
+from assay.metrics._responses import STREAM, Statistic, columns, stream_statistics
 from assay.registry import metric
 
 
@@ -21,4 +21,4 @@ def generation_speed(group: Group, *, statistic: Statistic = "median") -> Values
     Parameters:
     statistic: which number is the value
     """
-    return streamed(group, "generation_speed", statistic)
+    return stream_statistics(group, "generation_speed", statistic)

@@ -1,11 +1,11 @@
 """Precision and recall of labels where a scorer's verdict, not the equality of two labels, says what is right."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Resampled, Values
+from assay.records import JsonMapping, JsonObject
 from assay.registry import metric
 from assay.stats.classification import harmonic_mean, mean_ratio
 from assay.stats.resampling import of_cells
@@ -48,7 +48,7 @@ class LabelCounts:
         return harmonic_mean(precision, recall), each
 
 
-def _columns(params: Mapping[str, Any]) -> list[str]:
+def _columns(params: JsonMapping) -> list[str]:
     return [params.get("predicted", PREDICTED), params.get("actual", ACTUAL)]
 
 
@@ -77,20 +77,20 @@ def label_scores(
     for guess, true, right in zip(*labels, group.passed.tolist(), strict=True):
         counts.add(guess, true, right)
     scores = {"precision": counts.precision(), "recall": counts.recall(), "f1": counts.f1()}
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     for name, (average, each) in scores.items():
         fields |= {f"average_{name}": average, f"{name}_per_label": each}
     if not (counts.predicted or counts.actual):
-        return Values(value=None, fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
-    resampled = _resampled(group, *labels, statistic)
+        return Values(fields=fields, reason=f"no row has {predicted!r} or {actual!r}")
+    resampled = _resampling(group, *labels, statistic)
     return Values(
         value=scores[statistic][0], fields=fields, resampled=resampled, rows=_with_labels(*labels)
     )
 
 
-def _resampled(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
-    """How the averages change with the items. What was not seen is a right and a wrong row of each
-    label."""
+def _resampling(group: Group, predicted: list[Any], actual: list[Any], statistic: str) -> Resampled:
+    """Return how the averages change with the items. What was not seen is a right and a wrong row
+    of each label."""
     cells: dict[tuple[Any, Any, bool], int] = {}
     labels = sorted({*predicted, *actual} - {None})
     unseen = [(label, label, right) for label in labels for right in (False, True)]

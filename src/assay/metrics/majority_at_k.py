@@ -45,13 +45,13 @@ def majority_at_k(group: Group, *, k: Positive | None = None, answer: str = "") 
     if few := too_few(group, samples, k):
         return few
     if answer:
-        return over_items(_voted(group, samples, k, group.columns[answer]), k, samples)
+        return over_items(_votes_right(group, samples, k, group.columns[answer]), k, samples)
     missing = np.maximum(k - samples, 0)  # half of what the two bounds say about them
     votes = [_majorities(samples + missing, passes + right * missing, k) for right in (0, 1)]
     return over_items((votes[0] + votes[1]) / 2, k, samples)
 
 
-def _voted(group: Group, samples: Counts, k: int, answers: list[Any]) -> FloatArray:
+def _votes_right(group: Group, samples: Counts, k: int, answers: list[Any]) -> FloatArray:
     found = np.zeros(len(samples))
     for item, start in enumerate((np.cumsum(samples) - samples).tolist()):
         rows = [

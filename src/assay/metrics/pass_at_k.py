@@ -1,7 +1,6 @@
 """Pass@k: the unbiased estimator over all samples, or EEN's trials over blocks of k samples."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -14,12 +13,13 @@ from assay.metrics._samples import (
     too_few,
     with_k,
 )
+from assay.records import JsonMapping, JsonObject
 from assay.registry import metric
 
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 
 
-def _needs_order(params: Mapping[str, Any]) -> bool:
+def _needs_order(params: JsonMapping) -> bool:
     return params.get("num_trials", 1) > 1 or params.get("estimator") == "trials"
 
 
@@ -47,7 +47,7 @@ def pass_at_k(
     estimator: over all samples, or over blocks of them
     """
     samples, passes = group.per_item()
-    fields: dict[str, Any] = {f"pass_at_{k}": None, "k": k}
+    fields: JsonObject = {f"pass_at_{k}": None, "k": k}
     if num_trials > 1:
         fields |= {"num_trials": num_trials, "aggregation": aggregation}
     if few := too_few(group, samples, k, fields):

@@ -26,7 +26,7 @@ def perplexity(group: Group, *, per: Per = "word") -> Values:
     rows, logprobs = numbers(group, "logprob")
     counts = {"per": per, "text_count": len(rows), "ignored_count": len(group.item) - len(rows)}
     if not rows:
-        return Values(value=None, fields=counts, reason="only labels of text_likelihood have it")
+        return Values(fields=counts, reason="only labels of text_likelihood have it")
     column = [1.0] * len(group.item) if per == "text" else group.columns[f"{DETAILS}{per}s"]
     lengths = np.array(column, np.float64)[rows]
     sums, sizes = per_item_sums(group, rows, logprobs, lengths)
@@ -34,7 +34,7 @@ def perplexity(group: Group, *, per: Per = "word") -> Values:
     ratio = (each @ sums) / (each @ sizes)
     value = _exp(-ratio[0])
     if not np.isfinite(value):
-        return Values(value=None, fields=counts, reason="it is beyond the range of numbers")
+        return Values(fields=counts, reason="it is beyond the range of numbers")
     return Values(
         value=value,
         fields=counts,

@@ -28,7 +28,6 @@ def position_bias(group: Group) -> Values:
             else "no pair has a verdict in both orders of the seats"
         )
         return Values(
-            value=None,
             fields={"first_seat_rate": None, **counts},
             reason=missing if pairs else NO_MATCH,
         )

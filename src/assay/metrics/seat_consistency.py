@@ -19,7 +19,7 @@ def seat_consistency(group: Group) -> Values:
     counts = {"pairs": len(item), "unread": sum(pair.unread for pair in pairs)}
     if not len(item):
         reason = "no pair has a verdict in both orders of the seats" if pairs else NO_MATCH
-        return Values(value=None, fields=counts, reason=reason)
+        return Values(fields=counts, reason=reason)
     same = (seated == swapped).astype(np.float64)
     return Values(
         value=float(same.mean()),

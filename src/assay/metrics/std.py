@@ -17,9 +17,7 @@ def std(group: Group, *, ddof: Annotated[int, Meta(ge=0)] = 1) -> Values:
     """
     n = len(group.score)
     if n <= ddof:
-        return Values(
-            value=None, fields={"ddof": ddof}, reason=f"{n} rows are too few for ddof = {ddof}"
-        )
+        return Values(fields={"ddof": ddof}, reason=f"{n} rows are too few for ddof = {ddof}")
     value = float(group.score.std(ddof=ddof))
     return Values(
         value=value, fields={"ddof": ddof}, reason="a standard deviation is not a mean over items"

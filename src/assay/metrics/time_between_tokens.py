@@ -1,7 +1,7 @@
 """How evenly answers come."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._responses import STREAM, Statistic, columns, streamed
+from assay.metrics._responses import STREAM, Statistic, columns, stream_statistics
 from assay.registry import metric
 
 
@@ -20,4 +20,4 @@ def time_between_tokens(group: Group, *, statistic: Statistic = "mean") -> Value
     Parameters:
     statistic: which number is the value
     """
-    return streamed(group, "time_between_tokens", statistic)
+    return stream_statistics(group, "time_between_tokens", statistic)

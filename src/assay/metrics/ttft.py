@@ -1,7 +1,7 @@
 """How soon answers begin."""
 
 from assay.interfaces import Group, Values
-from assay.metrics._responses import STREAM, Statistic, columns, streamed
+from assay.metrics._responses import STREAM, Statistic, columns, stream_statistics
 from assay.registry import metric
 
 
@@ -15,4 +15,4 @@ def ttft(group: Group, *, statistic: Statistic = "mean") -> Values:
     Parameters:
     statistic: which number is the value
     """
-    return streamed(group, "ttft", statistic)
+    return stream_statistics(group, "ttft", statistic)

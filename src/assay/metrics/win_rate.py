@@ -21,10 +21,10 @@ def win_rate(group: Group, *, player: str = "") -> Values:
     """
     pairs = pairs_of(group)
     if not pairs:
-        return Values(value=None, reason=NO_MATCH)
+        return Values(reason=NO_MATCH)
     if not player and len({pair.players for pair in pairs}) > 1:
         many = "there are several pairs of players: add the facet `model_name`, or name one of them in `player`"
-        return Values(value=None, reason=many)
+        return Values(reason=many)
     player = player or pairs[0].players[0]
     seats = seats_of(pairs)
     played = [pair for pair in pairs if player in pair.players]
@@ -36,7 +36,7 @@ def win_rate(group: Group, *, player: str = "") -> Values:
             if played
             else f"{player!r} is none of the players: {known}"
         )
-        return Values(value=None, reason=missing)
+        return Values(reason=missing)
     payoffs = np.array([pair.decision(seats) for pair in judged])
     payoffs = np.where([pair.players[0] == player for pair in judged], payoffs, 1 - payoffs)
     items = np.array([pair.item for pair in judged])

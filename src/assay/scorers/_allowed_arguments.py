@@ -4,11 +4,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from assay.records import JsonMapping, JsonObject, as_list, as_object
 from assay.scorers.json_match import equal
 from assay.text.tool_calls import ToolCall
 
 _DROPPED = re.compile(r"[ ,./\-_*^]")
-_KINDS: dict[str, Any] = {
+_KINDS: JsonObject = {
     "string": str,
     "integer": int,
     **dict.fromkeys(("float", "number", "double"), (int, float)),
@@ -27,34 +28,34 @@ class Rules(NamedTuple):
     loose_text: bool
     tolerance: float
     further: bool
-    tools: Mapping[str, Mapping[str, Any]] | None = None
+    tools: Mapping[str, JsonMapping] | None = None
 
     def fits(self, wanted: ToolCall, made: ToolCall) -> bool:
         """Each argument has one of its allowed values, and its declared type or that of the values: an argument may be
         a variable, and descriptions are not always right."""
         tool = (self.tools or {}).get(wanted.name)
         if tool is not None:
-            declared: dict[str, Any] = tool["properties"]
+            declared: JsonObject = tool["properties"]
             if any(name not in made.arguments for name in tool.get("required") or ()):
                 return False
             if not self.further and made.arguments.keys() - declared.keys():
                 return False
             for name, value in made.arguments.items():
-                allowed = self._allowed(wanted.arguments.get(name))
+                allowed = self._allowed_values(wanted.arguments.get(name))
                 if not _is_of(declared.get(name), value) and type(value) not in {
                     type(each) for each in allowed
                 }:
                     return False
         return self._object(wanted.arguments, made.arguments)
 
-    def _allowed(self, value: Any) -> list[Any]:
+    def _allowed_values(self, value: Any) -> list[Any]:
         return (
             [each for each in value if each != ""]
             if self.any_of and isinstance(value, list)
             else [value]
         )
 
-    def _object(self, wanted: Mapping[str, Any], actual: Mapping[str, Any]) -> bool:
+    def _object(self, wanted: JsonMapping, actual: JsonMapping) -> bool:
         if not self.further and actual.keys() - wanted.keys():
             return False
         for name, allowed in wanted.items():
@@ -77,10 +78,10 @@ class Rules(NamedTuple):
         return equal(wanted, actual, False, self.tolerance)
 
 
-def declared_arguments(tools: Any) -> dict[str, dict[str, Any]]:
+def declared_arguments(tools: Any) -> dict[str, JsonObject]:
     """The JSON Schema of each tool's arguments, from descriptions as OpenAI, Anthropic or the leaderboard has them."""
-    found: dict[str, dict[str, Any]] = {}
-    for tool in tools if isinstance(tools, list) else [tools]:
+    found: dict[str, JsonObject] = {}
+    for tool in as_list(tools):
         held: Any = tool.get("function", tool) if isinstance(tool, dict) else {}
         schema: Any = held.get("parameters") or held.get("input_schema") or {}
         properties: Any = schema.get("properties") if isinstance(schema, dict) else None
@@ -91,11 +92,10 @@ def declared_arguments(tools: Any) -> dict[str, dict[str, Any]]:
 
 
 def _is_of(schema: Any, value: Any) -> bool:
-    """Whether a value has the declared type; a whole number is a float too, but not the other way round."""
-    fields: dict[str, Any] = schema if isinstance(schema, dict) else {}
-    named: Any = fields.get("type")
-    names: list[Any] = named if isinstance(named, list) else [named]
-    kinds = [_KINDS.get(str(name), object) for name in names]
+    """Return whether a value has the declared type; a whole number is a float too, but not the
+    other way round."""
+    fields = as_object(schema)
+    kinds = [_KINDS.get(str(name), object) for name in as_list(fields.get("type"))]
     if isinstance(value, bool):
         return bool in kinds or object in kinds
     if not isinstance(value, tuple(kinds)):

@@ -1,13 +1,14 @@
 """How far retrieved passages support an answer: what `faithfulness` and `hallucination` are made of."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.scorers._parameters import Case, Grounded, failed, unparsed_score
-from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, supported, texts
+from assay.records import JsonMapping
+from assay.scorers._parameters import Grounded, ScorerCase, error_score, unparsed_score
+from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, support_of, texts
 from assay.scorers._transformers import check_model, chunks, load
 from assay.text.answers import Unparsed
 
@@ -74,10 +75,10 @@ class Grounds(NamedTuple):
     passages: list[str]
     share: float | None = None
     judgements: Sequence[Judgement] = ()
-    details: Mapping[str, Any] = {}
+    details: JsonMapping = {}
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     if params["method"] == "nli":
         if not params["model"]:
             fix = "add `model:` with a folder or a name on the hub, such as microsoft/deberta-base-mnli"
@@ -86,7 +87,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
 
 
 def score_grounds(
-    cases: Sequence[Case], reading: Grounded, scored: Callable[[Grounds], Score]
+    cases: Sequence[ScorerCase], reading: Grounded, scored: Callable[[Grounds], Score]
 ) -> list[Score]:
     """Return of each case the score of what its passages say about its answer, or why nothing can be said."""
     return [
@@ -94,7 +95,7 @@ def score_grounds(
     ]
 
 
-def _support(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
+def _support(cases: Sequence[ScorerCase], reading: Grounded) -> list[Grounds | Score]:
     support: list[Grounds | Score] = []
     for case in cases:
         try:
@@ -103,19 +104,19 @@ def _support(cases: Sequence[Case], reading: Grounded) -> list[Grounds | Score]:
         except Unparsed as error:
             support.append(unparsed_score(error))
         except LookupError as error:
-            support.append(failed(error))
+            support.append(error_score(error))
     if reading.method == "nli":
-        return _inferred(support, reading)
+        return _with_judgements(support, reading)
     left_out = FUNCTION_WORDS if reading.stopwords is None else reading.stopwords
     return [
         entry
         if isinstance(entry, Score)
-        else entry._replace(share=supported(entry.answer, entry.passages, reading.words, left_out))
+        else entry._replace(share=support_of(entry.answer, entry.passages, reading.words, left_out))
         for entry in support
     ]
 
 
-def _inferred(support: list[Grounds | Score], reading: Grounded) -> list[Grounds | Score]:
+def _with_judgements(support: list[Grounds | Score], reading: Grounded) -> list[Grounds | Score]:
     model = inference(reading.model, reading.revision)
     answered = [entry for entry in support if isinstance(entry, Grounds)]
     asked = [(entry, [(passage, entry.answer) for passage in entry.passages]) for entry in answered]

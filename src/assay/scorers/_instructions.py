@@ -26,8 +26,8 @@ _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\
 def follows(
     text: str, instruction: str, arguments: Mapping[str, Any], detector: Detector = "words"
 ) -> bool:
-    """Whether a text keeps to an instruction; an empty one never does. LookupError for an instruction, or arguments,
-    that are none of IFEval's."""
+    """Return whether a text keeps to an instruction; an empty one never does. LookupError for an
+    instruction, or arguments, that are none of IFEval's."""
     check = _CHECKS.get(instruction)
     if check is None:
         raise LookupError(
@@ -42,14 +42,14 @@ def follows(
         raise LookupError(f"the arguments of {instruction} do not fit: {error}") from None
 
 
-def _related(count: int, relation: str, limit: float) -> bool:
+def _holds_relation(count: int, relation: str, limit: float) -> bool:
     if relation not in ("less than", "at least"):
         raise LookupError(f"the relation {relation!r} is neither `less than` nor `at least`")
     return count < limit if relation == "less than" else count >= limit
 
 
 def _language(text: str, language: str, detector: Detector) -> bool:
-    """What has no language (digits, signs) is in every one."""
+    """Return whether a text is in a language; one without any (digits, signs) is in each."""
     if detector == "words" and language not in LANGUAGES:
         raise LookupError(
             f"`detector: words` does not know the language {language!r}; langdetect may"
@@ -122,7 +122,9 @@ def _keywords(text: str, keywords: list[str]) -> bool:
 
 
 def _keyword_frequency(text: str, keyword: str, frequency: int, relation: str) -> bool:
-    return _related(len(re.findall(re.escape(keyword.strip()), text, re.I)), relation, frequency)
+    return _holds_relation(
+        len(re.findall(re.escape(keyword.strip()), text, re.I)), relation, frequency
+    )
 
 
 def _forbidden_words(text: str, forbidden_words: list[str]) -> bool:
@@ -130,7 +132,7 @@ def _forbidden_words(text: str, forbidden_words: list[str]) -> bool:
 
 
 def _letter_frequency(text: str, letter: str, let_frequency: int, let_relation: str) -> bool:
-    return _related(text.lower().count(letter.strip().lower()), let_relation, let_frequency)
+    return _holds_relation(text.lower().count(letter.strip().lower()), let_relation, let_frequency)
 
 
 def _json(text: str) -> bool:
@@ -183,11 +185,11 @@ _CHECKS: dict[str, Check] = {
     "keywords:forbidden_words": _forbidden_words,
     "keywords:letter_frequency": _letter_frequency,
     "language:response_language": _language,
-    "length_constraints:number_sentences": lambda text, num_sentences, relation: _related(
+    "length_constraints:number_sentences": lambda text, num_sentences, relation: _holds_relation(
         sentences(text), relation, num_sentences
     ),
     "length_constraints:number_paragraphs": _paragraphs,
-    "length_constraints:number_words": lambda text, num_words, relation: _related(
+    "length_constraints:number_words": lambda text, num_words, relation: _holds_relation(
         len(_WORD.findall(text)), relation, num_words
     ),
     "length_constraints:nth_paragraph_first_word": _first_word,
@@ -208,7 +210,7 @@ _CHECKS: dict[str, Check] = {
     "startend:end_checker": _end,
     "startend:quotation": _quotation,
     "change_case:capital_word_frequency": lambda text, capital_frequency, capital_relation: (
-        _related(capital_words(text), capital_relation, capital_frequency)
+        _holds_relation(capital_words(text), capital_relation, capital_frequency)
     ),
     "change_case:english_capital": lambda text, detector: (
         text.isupper() and _language(text, "en", detector)

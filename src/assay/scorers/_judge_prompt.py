@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import nearest
 from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
@@ -36,12 +36,12 @@ _WHERE = "the judge's prompt"
 _FILLED = ("messages", "model", "step", "temperature", "response_format")
 
 
-class Question(NamedTuple):
+class JudgeQuestion(NamedTuple):
     """One thing that is asked. `label` is the end of its label; `texts` are those of others, `words` our own;
     `threshold` is the score from which it passes."""
 
     texts: dict[str, str]
-    words: dict[str, Any]
+    words: JsonObject
     scale: Scale
     threshold: float
     label: str = ""
@@ -77,7 +77,7 @@ def texts_of(
 
 
 def answer_text(response: Response, strip_reasoning: bool) -> str:
-    """What is judged: the answer, or its JSON where it is not text."""
+    """Return what is judged: the answer, or its JSON where it is not text."""
     if response.response or response.output is None:
         return answer_of(response, strip_reasoning=strip_reasoning)
     return msgspec.json.encode(response.output).decode()
@@ -114,11 +114,11 @@ def _turns(prompt: str) -> list[tuple[str, str]]:
 
 
 @lru_cache(64)
-def _compiled(prompt: str) -> tuple[tuple[str, Render], ...]:
+def _templates(prompt: str) -> tuple[tuple[str, Render], ...]:
     return tuple((role, compiled(text, _WHERE)) for role, text in _turns(prompt))
 
 
-def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
+def render_question(prompt: str, item: Item, asked: JudgeQuestion) -> Rendered:
     fenced, mark = fence_all(asked.texts)
     shown = {
         **asked.words,
@@ -127,14 +127,14 @@ def rendered(prompt: str, item: Item, asked: Question) -> Rendered:
         "item": whole(item),
     }
     messages: list[Message] = [
-        {"role": role, "content": render(shown)} for role, render in _compiled(prompt)
+        {"role": role, "content": render(shown)} for role, render in _templates(prompt)
     ]
     messages[0]["content"] = f"{GUARD.format(mark=mark)}\n\n{messages[0]['content']}"
     return Rendered(messages, list(asked.texts.values()), mark)
 
 
 def check_panel(
-    params: Mapping[str, Any], where: str, *, must: Sequence[str], may: Sequence[str] = ()
+    params: JsonMapping, where: str, *, must: Sequence[str], may: Sequence[str] = ()
 ) -> None:
     """Refuse what no judge can work with; its prompt must show some variables and may show some more."""
     for name in ("repeats", "tries"):

@@ -15,8 +15,8 @@ import msgspec
 
 from assay.errors import BudgetError, LaneError, PermanentError
 from assay.interfaces import Completion, Context, Message, Model, Score
-from assay.records import Item
-from assay.scorers._judge_prompt import AGAIN, GUARD, Question, Rendered, rendered
+from assay.records import Item, JsonObject
+from assay.scorers._judge_prompt import AGAIN, GUARD, JudgeQuestion, Rendered, render_question
 from assay.store.keys import canonical, digest
 from assay.text.verdict_words import Range, Scale
 from assay.text.verdicts import NoVerdict, Verdict, is_refusal, read_verdict
@@ -59,7 +59,7 @@ class Panel(msgspec.Struct, frozen=True):
     rule: Rule = "majority"
     tries: int = 2
     temperature: float | None = 0.0
-    params: dict[str, Any] | None = None
+    params: JsonObject | None = None
     structured: Structured = "auto"
 
     @property
@@ -67,7 +67,7 @@ class Panel(msgspec.Struct, frozen=True):
         return [self.model] if isinstance(self.model, str) else self.model
 
     @property
-    def sent(self) -> dict[str, Any]:
+    def sampling(self) -> JsonObject:
         """The sampling parameters of each call."""
         first = {} if self.temperature is None else {"temperature": self.temperature}
         return {**first, **(self.params or {})}
@@ -81,14 +81,14 @@ class _Vote(NamedTuple):
 # ---- asking
 
 
-async def judged(
-    context: Context, item: Item, panel: Panel, questions: Sequence[Question]
+async def ask_judges(
+    context: Context, item: Item, panel: Panel, questions: Sequence[JudgeQuestion]
 ) -> list[list[Score]]:
     """For each question its label and, of a panel, one for each verdict, the panel's own first.
 
     All are asked side by side, and all are waited for: what was paid is in the log even if one of them fails.
     """
-    prompts = [rendered(panel.prompt, item, asked) for asked in questions]
+    prompts = [render_question(panel.prompt, item, asked) for asked in questions]
     seats = [(model, repeat) for model in panel.models for repeat in range(1, panel.repeats + 1)]
     calls = [
         _member(context, panel, asked, prompt, model, repeat)
@@ -107,12 +107,23 @@ async def judged(
     return [_labels(panel, asked, cast) for asked, cast in zip(questions, votes, strict=True)]
 
 
+async def ask_one(context: Context, item: Item, asked: JudgeQuestion, **panel: Any) -> list[Score]:
+    """Return the labels of a single question."""
+    (labels,) = await ask_judges(context, item, Panel(**panel), [asked])
+    return labels
+
+
 async def _member(
-    context: Context, panel: Panel, asked: Question, prompt: Rendered, model_name: str, repeat: int
+    context: Context,
+    panel: Panel,
+    asked: JudgeQuestion,
+    prompt: Rendered,
+    model_name: str,
+    repeat: int,
 ) -> Score:
     """One verdict. An error that another try would not mend is this member's alone."""
     model = context.model(model_name)
-    details: dict[str, Any] = {"judge": {"model": model_name, **identity(panel, asked, model)}}
+    details: JsonObject = {"judge": {"model": model_name, **identity(panel, asked, model)}}
     step = f"{asked.label.removeprefix('.')} {repeat if repeat > 1 else ''}".strip()
     messages = list(prompt.messages)
     text, problem = "", ""
@@ -132,7 +143,7 @@ async def _member(
         try:
             if not completion.refused:
                 found = read_verdict(text, asked.scale, judged=prompt.judged, mark=prompt.mark)
-                return _scored(asked, found, details)
+                return _verdict_score(asked, found, details)
         except NoVerdict as error:
             problem = f"{error}{', and is cut off' if completion.finish_reason == 'length' else ''}"
         if completion.refused or is_refusal(text):
@@ -155,11 +166,11 @@ async def _complete(
     """The answer, with a schema for it where the server takes one."""
     complete = partial(context.complete, messages, model=model, step=step)
     recall = partial(context.recall, messages, model=model, step=step)
-    plain = panel.sent
+    plain = panel.sampling
     offered = panel.structured == "always" or getattr(model, "schemas", False)
     if panel.structured == "never" or not offered:
         return await complete(**plain)
-    with_schema: dict[str, Any] = {**plain, "response_format": _response_format(scale)}
+    with_schema: JsonObject = {**plain, "response_format": _response_format(scale)}
     key = canonical(model.identity)
     if panel.structured == "auto" and recall(**with_schema) is None:
         refused_before = recall(**plain) is not None
@@ -175,7 +186,7 @@ async def _complete(
     return completion
 
 
-def _response_format(scale: Scale) -> dict[str, Any]:
+def _response_format(scale: Scale) -> JsonObject:
     fields = {"reason": {"type": "string"}, "verdict": scale.schema()}
     schema = {
         "type": "object",
@@ -189,10 +200,10 @@ def _response_format(scale: Scale) -> dict[str, Any]:
     }
 
 
-def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
+def identity(panel: Panel, asked: JudgeQuestion, model: Model) -> dict[str, str]:
     """Who judges by which words: 16 digits of all that is sent beside the texts, 12 of the prompt's text."""
     prompt = panel.prompt.encode()
-    beside = (asked.words, asked.scale.described, panel.sent)
+    beside = (asked.words, asked.scale.described, panel.sampling)
     whole = digest("judge", canonical(model.identity), prompt, GUARD.encode(), canonical(beside))
     return {"id": whole.hex()[:16], "prompt": digest("judge-prompt", prompt).hex()[:12]}
 
@@ -200,14 +211,14 @@ def identity(panel: Panel, asked: Question, model: Model) -> dict[str, str]:
 # ---- from verdicts to labels
 
 
-def _scored(asked: Question, verdict: Verdict, details: dict[str, Any]) -> Score:
+def _verdict_score(asked: JudgeQuestion, verdict: Verdict, details: JsonObject) -> Score:
     score = asked.scale.score(verdict.value)
     grade = {"grade": verdict.value} if isinstance(asked.scale, Range) else {}
     details = {**details, "verdict": verdict.value, **grade, "reason": verdict.reason}
     return Score(score=score, passed=score >= asked.threshold - 1e-9, details=details)
 
 
-def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score]:
+def _labels(panel: Panel, asked: JudgeQuestion, votes: Sequence[_Vote]) -> list[Score]:
     for name, score in votes:
         score.label = asked.label if len(votes) == 1 else f"{asked.label}.{name}"
     scores = [score for _, score in votes]
@@ -221,11 +232,11 @@ def _labels(panel: Panel, asked: Question, votes: Sequence[_Vote]) -> list[Score
     valid = [score for score in scores if score.outcome == "scored"]
     if not valid:
         return [missing(scores, asked.label, details), *scores]
-    value, passed = _counted(panel.rule, valid, asked)
+    value, passed = _panel_verdict(panel.rule, valid, asked)
     return [Score(label=asked.label, score=value, passed=passed, details=details), *scores]
 
 
-def _counted(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[float, bool]:
+def _panel_verdict(rule: Rule, scores: Sequence[Score], asked: JudgeQuestion) -> tuple[float, bool]:
     """The verdict of those who gave one. Grades have no majority, but whether they pass has; a tied vote fails."""
     values = [float(score.score or 0.0) for score in scores]
     if rule != "majority":
@@ -241,7 +252,7 @@ def _counted(rule: Rule, scores: Sequence[Score], asked: Question) -> tuple[floa
     return value, len(first) == 1 and value >= least - 1e-9
 
 
-def missing(scores: Iterable[Score], label: str, details: dict[str, Any]) -> Score:
+def missing(scores: Iterable[Score], label: str, details: JsonObject) -> Score:
     """The label of several verdicts where those that it needs are not there."""
     failed = [score for score in scores if score.outcome != "scored"]
     outcome = "unparsed" if any(score.outcome == "unparsed" for score in failed) else "errored"

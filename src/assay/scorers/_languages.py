@@ -62,7 +62,7 @@ LANGUAGES = {*_SCRIPTS.values(), *(name for each in _WORDS.values() for name in 
 def language_of(text: str, detector: Detector = "words") -> str | None:
     """The ISO 639-1 code of a text's language; None where it has no letters, or none that are known."""
     if detector == "langdetect":
-        return _detected(text[: 10 * _LONGEST])
+        return _langdetect_language(text[: 10 * _LONGEST])
     text = text[:_LONGEST].lower()
     scripts = Counter(filter(None, map(_script, text)))
     if not scripts:
@@ -87,7 +87,7 @@ def _script(letter: str) -> str:
     return unicodedata.name(letter, "").partition(" ")[0] if letter.isalpha() else ""
 
 
-def _detected(text: str) -> str | None:
+def _langdetect_language(text: str) -> str | None:
     langdetect = import_module("langdetect")
     langdetect.DetectorFactory.seed = 0  # it draws at random
     try:

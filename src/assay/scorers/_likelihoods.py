@@ -4,12 +4,12 @@ import math
 from typing import Any
 
 from assay.interfaces import Score
-from assay.records import Response
+from assay.records import JsonObject, Response, as_list
 from assay.scorers._parameters import verdict
 
 
-def choices_in(response: Response) -> list[dict[str, Any]]:
-    """What a likelihood task wrote."""
+def choices_in(response: Response) -> list[JsonObject]:
+    """Return what a likelihood task wrote."""
     output: Any = response.output
     if (
         not isinstance(output, dict)
@@ -28,8 +28,9 @@ def softmax(values: list[float]) -> list[float]:
     return [share / sum(shares) for share in shares]
 
 
-def judged(values: list[float], texts: list[str], right: list[int], **details: Any) -> Score:
-    """Whether the highest value is a right choice's, with what calibration needs. Of equal values the first counts."""
+def choice_score(values: list[float], texts: list[str], right: list[int], **details: Any) -> Score:
+    """Return whether the highest value is a right choice's, with what calibration needs. Of equal
+    values the first counts."""
     chosen = max(range(len(values)), key=values.__getitem__)
     probabilities = softmax(values)
     details |= {
@@ -47,8 +48,7 @@ def judged(values: list[float], texts: list[str], right: list[int], **details: A
 
 def targets(value: Any, texts: list[str]) -> list[int]:
     """The numbers of the right choices."""
-    values: list[Any] = value if isinstance(value, list) else [value]
-    return [_target(entry, texts) for entry in values]
+    return [_target(entry, texts) for entry in as_list(value)]
 
 
 def _target(value: Any, texts: list[str]) -> int:

@@ -108,7 +108,7 @@ class Compared(Texts, frozen=True):
         )
 
 
-class Measured(Texts, frozen=True):
+class MeasuredTexts(Texts, frozen=True):
     """Texts whose likeness is a number. Measures cost more than their texts are long: what has more than `LONGEST`
     letters is an error."""
 
@@ -132,7 +132,7 @@ def passing(score: float, threshold: float, **details: Any) -> Score:
     return Score(passed=score >= threshold and score > 0, score=score, details=details)
 
 
-class Ranked(Struct, frozen=True):
+class RankedDocuments(Struct, frozen=True):
     """Documents that were retrieved, best first.
 
     Parameters:
@@ -155,7 +155,7 @@ class Ranked(Struct, frozen=True):
         ), wanted
 
 
-class Encoded(Measured, frozen=True, kw_only=True):
+class Encoded(MeasuredTexts, frozen=True, kw_only=True):
     """Texts that become vectors.
 
     Parameters:
@@ -193,14 +193,14 @@ class Grounded(Answered, frozen=True):
 # ---- many cases at a time: one that cannot be scored must not cost the others their scores
 
 
-class Case(Protocol):
+class ScorerCase(Protocol):
     """An item and its response, as the engine hands them to a batch."""
 
     item: Item
     responses: list[Response]
 
 
-def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
+def pairs(cases: Sequence[ScorerCase], texts: Texts) -> list[Pair | Score]:
     """The texts of each case, or why it has none."""
     made: list[Pair | Score] = []
     for case in cases:
@@ -209,10 +209,16 @@ def pairs(cases: Sequence[Case], texts: Texts) -> list[Pair | Score]:
         except Unparsed as error:
             made.append(unparsed_score(error))
         except LookupError as error:
-            made.append(failed(error))
+            made.append(error_score(error))
     return made
 
 
-def failed(error: LookupError) -> Score:
+def texts_of(cases: Sequence[Pair | Score]) -> list[str]:
+    """Return the texts of all cases that can be scored."""
+    pairs = (pair for pair in cases if isinstance(pair, Pair))
+    return [text for pair in pairs for text in (pair.answer, *pair.references)]
+
+
+def error_score(error: LookupError) -> Score:
     """An error row, worded as the engine words what a scorer raises."""
     return Score(outcome="errored", error=f"{type(error).__name__}: {error}")

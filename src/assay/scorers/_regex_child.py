@@ -44,7 +44,7 @@ def search(pattern: re.Pattern[str], text: str, full: bool, seconds: float) -> F
 
 
 def matching(pattern: re.Pattern[str], texts: list[str], seconds: float) -> list[bool]:
-    """Which of the texts match somewhere; TimeoutError after `seconds`."""
+    """Return which of the texts match somewhere; TimeoutError after `seconds`."""
     if is_quick(pattern, max(map(len, texts), default=0)):
         return [pattern.search(text) is not None for text in texts]
     with _guard:
@@ -52,9 +52,9 @@ def matching(pattern: re.Pattern[str], texts: list[str], seconds: float) -> list
 
 
 def is_quick(pattern: re.Pattern[str], length: int) -> bool:
-    """Whether the matcher's choices are few: each quantifier or alternative, and the place to begin, has at most
-    `length` of them, as long as no group is repeated. Where spaces and comments may stand between a group and its
-    quantifier, nobody can say."""
+    """Return whether the matcher's choices are few: each quantifier or alternative, and the place
+    to begin, has at most `length` of them, as long as no group is repeated. Where spaces and
+    comments may stand between a group and its quantifier, nobody can say."""
     text = pattern.pattern
     if pattern.flags & re.VERBOSE or _VERBOSE.search(text) or _REPEATED_GROUP.search(text):
         return False

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Meta
 
-from assay.records import Item, Response
+from assay.records import Item, Response, as_list
 from assay.registry import nearest
 from assay.text.json_out import at_path
 
@@ -30,36 +30,8 @@ _IDS = ("doc_id", "document_id", "docid", "id", "_id", "key")
 _GRADES = ("grade", "relevance", "score", "label")
 Words = Literal["plain", "split"]
 
-FUNCTION_WORDS = frozenset(
-    {
-        "the",
-        "a",
-        "an",
-        "is",
-        "was",
-        "are",
-        "were",
-        "be",
-        "been",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "of",
-        "and",
-        "or",
-        "but",
-        "this",
-        "that",
-        "these",
-        "those",
-        "it",
-        "its",
-        "they",
-        "their",
-    }
-)
+_FUNCTION_WORDS = "the a an is was are were be been in on at to for of and or but this that these those it its they their"
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?]+(?:\s+|$)")
 
@@ -74,7 +46,7 @@ class Document(NamedTuple):
 def retrieved(item: Item, response: Response, field: str | None = None) -> list[Document]:
     """The documents in order of rank. LookupError if there is no such field: an empty list is one, and means that
     nothing was found."""
-    found = _found(item, response, field)
+    found = _documents_value(item, response, field)
     if isinstance(found, str):
         return [Document(found, found)]
     if not isinstance(found, list):
@@ -112,18 +84,14 @@ def relevant(item: Item, field: str | None = None) -> dict[str, float]:
     if isinstance(truth, dict):
         graded = {str(id): float(grade) for id, grade in cast("dict[str, Any]", truth).items()}
     else:
-        graded = dict(
-            _graded(entry)
-            for entry in (truth if isinstance(truth, list) else [truth])
-            if entry is not None
-        )
+        graded = dict(_id_and_grade(entry) for entry in as_list(truth) if entry is not None)
     graded = {id: grade for id, grade in graded.items() if grade > 0}
     if not graded:
         raise LookupError("the item has no relevant document")
     return graded
 
 
-def _found(item: Item, response: Response, field: str | None) -> Any:
+def _documents_value(item: Item, response: Response, field: str | None) -> Any:
     if field is not None:
         owner, _, path = field.partition(".")
         row = {"item": item, "response": response}.get(owner) if path else None
@@ -162,7 +130,7 @@ def _document(entry: Any) -> Document:
     )
 
 
-def _graded(entry: Any) -> tuple[str, float]:
+def _id_and_grade(entry: Any) -> tuple[str, float]:
     if isinstance(entry, Mapping):
         fields = cast("Mapping[str, Any]", entry)
         grade = next(
@@ -181,7 +149,7 @@ def flat(text: str) -> str:
 
 
 def holds(passage: str, text: str, whole_words: bool = True) -> bool:
-    """Whether one flat text is in another."""
+    """Return whether one flat text is in another."""
     return f" {text} " in f" {passage} " if whole_words else text in passage
 
 
@@ -189,13 +157,13 @@ def sentences(text: str) -> list[str]:
     return [part for part in _SENTENCE_END.split(text) if part.strip()]
 
 
-def shared(text: str, words: set[str]) -> float:
+def shared_words(text: str, words: set[str]) -> float:
     """The share of the different words of a flat text that are among these."""
     wanted = set(text.split())
     return len(wanted & words) / len(wanted) if wanted else 0.0
 
 
-def supported(
+def support_of(
     text: str, passages: Sequence[str], words: Words, left_out: Iterable[str]
 ) -> float | None:
     """The share of the different content words of a text that a passage has; None if it has no content word.
@@ -246,10 +214,10 @@ def ndcg(
     ranks: Sequence[float], graded: Mapping[str, float], k: int, gain: Gain = "linear"
 ) -> float:
     """Discounted cumulative gain as a share of that of the best possible ranking."""
-    best = _discounted(sorted(graded.values(), reverse=True)[:k], gain)
-    return _discounted(ranks[:k], gain) / best
+    best = _discounted_gain(sorted(graded.values(), reverse=True)[:k], gain)
+    return _discounted_gain(ranks[:k], gain) / best
 
 
-def _discounted(ranks: Sequence[float], gain: Gain) -> float:
+def _discounted_gain(ranks: Sequence[float], gain: Gain) -> float:
     gains = ranks if gain == "linear" else [2**grade - 1 for grade in ranks]
     return sum(value / math.log2(place + 1) for place, value in enumerate(gains, 1))

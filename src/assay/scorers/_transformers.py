@@ -118,7 +118,7 @@ def _digest(folder: Path) -> str:
 _MOST_HELD = 1 << 24  # numbers that are remembered: 64 MB
 
 
-class Tokens(NamedTuple):
+class TokenVectors(NamedTuple):
     """A row for each token; `words` marks those that stand for text, not for its beginning and end."""
 
     vectors: "Vectors"
@@ -132,10 +132,10 @@ class Encoder:
         self._loaded = load("AutoModel", name, revision)
         self.layer = self._loaded.model.config.num_hidden_layers if layer is None else layer
         self.identity = {**self._loaded.identity, "layer": self.layer}
-        self._known: dict[str, Tokens] = {}
+        self._known: dict[str, TokenVectors] = {}
         self._held = 0
 
-    def encode(self, texts: Iterable[str], batch_size: int) -> dict[str, Tokens]:
+    def encode(self, texts: Iterable[str], batch_size: int) -> dict[str, TokenVectors]:
         """The vectors of each text. References come back with every sample, so some texts are remembered."""
         wanted = dict.fromkeys(texts)
         found = {text: self._known[text] for text in wanted if text in self._known}
@@ -148,7 +148,7 @@ class Encoder:
         self._held += sum(tokens.vectors.size for tokens in new.values())
         return found
 
-    def _forward(self, batch: list[str]) -> list[Tokens]:
+    def _forward(self, batch: list[str]) -> list[TokenVectors]:
         tokenizer, model, torch, longest, _ = self._loaded
         inputs: Any = tokenizer(
             batch,
@@ -166,7 +166,7 @@ class Encoder:
         states = made.last_hidden_state if last else made.hidden_states[self.layer]
         vectors = states.float().cpu().numpy()
         return [
-            Tokens(each[here], real[here])
+            TokenVectors(each[here], real[here])
             for each, real, here in zip(vectors, words, present, strict=True)
         ]
 

@@ -15,8 +15,8 @@ _TWO_IN_ONE = frozenset(("CANNOT", "GIMME", "GONNA", "GOTTA", "LEMME", "WANNA"))
 
 
 def sentences(text: str) -> int:
-    """How many sentences a text has: one ends at . ! or ?, unless an abbreviation, an initial or a lower-case letter
-    after three dots says that it goes on."""
+    """Return how many sentences a text has: one ends at . ! or ?, unless an abbreviation, an
+    initial or a lower-case letter after three dots says that it goes on."""
     count = 0
     text = text.strip()
     for end in _ENDS.finditer(text):
@@ -37,7 +37,7 @@ def sentences(text: str) -> int:
 
 
 def capital_words(text: str) -> int:
-    """How many words are in capital letters; `DON'T` is two, `WELL-KNOWN` one."""
+    """Return how many words are in capital letters; `DON'T` is two, `WELL-KNOWN` one."""
     count = 0
     for word in _APART.sub(" ", text).split():
         if not word.isupper():

@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._parameters import Case, Encoded, Pair, pairs
-from assay.scorers._transformers import Tokens, check_model, encoder
+from assay.scorers._parameters import Encoded, ScorerCase, pairs, texts_of
+from assay.scorers._transformers import TokenVectors, check_model, encoder
 from assay.text.rouge import Overlap
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LAYERS = {  # those that agree best with people, as the authors of the measure 
     version=1,
 )
 def bertscore(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     layer: Annotated[int, Meta(ge=0)] | None = None,
     **texts: Any,
@@ -53,12 +53,7 @@ def bertscore(
     encodes = encoder(
         encoded.model, encoded.revision, _LAYERS.get(encoded.model) if layer is None else layer
     )
-    needed = [
-        text
-        for pair in cases_read
-        if isinstance(pair, Pair)
-        for text in (pair.answer, *pair.references)
-    ]
+    needed = texts_of(cases_read)
     vectors = {
         text: _unit(tokens) for text, tokens in encodes.encode(needed, encoded.batch_size).items()
     }
@@ -68,7 +63,8 @@ def bertscore(
             labels.append([pair])
             continue
         scores = [
-            _matched(vectors[pair.answer], vectors[reference]) for reference in pair.references
+            _token_overlap(vectors[pair.answer], vectors[reference])
+            for reference in pair.references
         ]
         best = {
             name: round(max(getattr(each, name) for each in scores), 6)
@@ -80,15 +76,15 @@ def bertscore(
     return labels
 
 
-def _unit(tokens: Tokens) -> Tokens:
+def _unit(tokens: TokenVectors) -> TokenVectors:
     """The same with vectors of length 1."""
     import numpy as np
 
     lengths = np.linalg.norm(tokens.vectors, axis=1, keepdims=True)
-    return Tokens(tokens.vectors / np.maximum(lengths, 1e-12), tokens.words)
+    return TokenVectors(tokens.vectors / np.maximum(lengths, 1e-12), tokens.words)
 
 
-def _matched(answer: Tokens, reference: Tokens) -> Overlap:
+def _token_overlap(answer: TokenVectors, reference: TokenVectors) -> Overlap:
     if not answer.words.any() or not reference.words.any():
         return Overlap(0.0, 0.0, 0.0)
     cosines: Vectors = answer.vectors @ reference.vectors.T

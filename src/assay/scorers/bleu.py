@@ -1,23 +1,22 @@
 """How many n-grams of an answer are in the references."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
+from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.text.translation import Measure, require_sacrebleu, segment
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     require_sacrebleu(where)
 
 
-def measured(
-    item: Item, response: Response, texts: Measured, measure: Measure, options: dict[str, Any]
+def measure_pair(
+    item: Item, response: Response, texts: MeasuredTexts, measure: Measure, options: JsonObject
 ) -> Score:
     pair = texts.pair(item, response)
     result = segment(measure, options, pair.answer, pair.references)
@@ -30,7 +29,7 @@ def measured(
     return texts.scored(result.score, corpus=counted)
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", check=check, params=MeasuredTexts, verdicts="threshold", version=1)
 @reads_answer
 def bleu(
     item: Item,
@@ -62,4 +61,4 @@ def bleu(
         "smooth_method": smooth,
         "max_ngram_order": order,
     }
-    return measured(item, response, Measured(**texts), "bleu", options)
+    return measure_pair(item, response, MeasuredTexts(**texts), "bleu", options)

@@ -5,11 +5,13 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
-from assay.scorers.wer import rated
+from assay.scorers._parameters import MeasuredTexts, reads_answer
+from assay.scorers.wer import rate_answer
 
 
-@scorer(reads="ground_truth", params=Measured, lower_is_better=True, scale=(0, None), version=1)
+@scorer(
+    reads="ground_truth", params=MeasuredTexts, lower_is_better=True, scale=(0, None), version=1
+)
 @reads_answer
 def cer(
     item: Item,
@@ -30,4 +32,6 @@ def cer(
     no_punct: ignore punctuation, except inside a word or a number
     threshold: the greatest score that passes
     """
-    return rated(item, response, "character", case_sensitive, no_punct, Measured(**texts))
+    return rate_answer(
+        item, response, "character", case_sensitive, no_punct, MeasuredTexts(**texts)
+    )

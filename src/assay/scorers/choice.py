@@ -4,7 +4,7 @@ import string
 from typing import Any
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, Response, as_list
 from assay.registry import scorer
 from assay.scorers._parameters import Texts, reads_answer, verdict
 from assay.text.answers import Unparsed, answer_of
@@ -89,8 +89,7 @@ def _field(item: Item, name: str | None) -> Any:
 
 
 def _label(value: Any, texts: dict[str, str] | None, labels: list[str]) -> set[str]:
-    values: list[Any] = value if isinstance(value, list) else [value]
-    return {_one_label(entry, texts, labels) for entry in values}
+    return {_one_label(entry, texts, labels) for entry in as_list(value)}
 
 
 def _one_label(value: Any, texts: dict[str, str] | None, labels: list[str]) -> str:

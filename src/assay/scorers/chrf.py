@@ -7,11 +7,11 @@ from msgspec import Meta
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
-from assay.scorers.bleu import check, measured
+from assay.scorers._parameters import MeasuredTexts, reads_answer
+from assay.scorers.bleu import check, measure_pair
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", check=check, params=MeasuredTexts, verdicts="threshold", version=1)
 @reads_answer
 def chrf(
     item: Item,
@@ -44,4 +44,4 @@ def chrf(
         "lowercase": lowercase,
         "whitespace": whitespace,
     }
-    return measured(item, response, Measured(**texts), "chrf", options)
+    return measure_pair(item, response, MeasuredTexts(**texts), "chrf", options)

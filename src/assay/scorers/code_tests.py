@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from assay.errors import UserError
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import field_of
-from assay.scorers._sandbox.run import Limits, level_here, run_tests
+from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
 from assay.text.answers import without_reasoning
 from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced
@@ -36,8 +36,8 @@ class Bounds(Struct, frozen=True):
     file_mb: int = 16
     processes: int = 16
 
-    def limits(self) -> Limits:
-        return Limits(self.seconds, self.memory_mb << 20, self.file_mb << 20, self.processes)
+    def limits(self) -> SandboxLimits:
+        return SandboxLimits(self.seconds, self.memory_mb << 20, self.file_mb << 20, self.processes)
 
 
 @scorer(reads="item", params=Bounds, version=2)
@@ -81,16 +81,20 @@ async def code_tests(
         raise UserError(
             "code_tests runs code that a model wrote", fix="set `allow_code: true` if you want that"
         )
-    before = "" if setup is None else _needed(item, setup) + "\n"
+    before = "" if setup is None else _code_in_field(item, setup) + "\n"
     tests = [before + test for test in accepted(expectation(item, expected, *_FIELDS))]
     name, text = entry_point or field_of(item, "entry_point", str), response.response
-    code = code_of(text, name) if prompt is None else completed(_needed(item, prompt), text, name)
+    code = (
+        code_of(text, name)
+        if prompt is None
+        else continuation(_code_in_field(item, prompt), text, name)
+    )
     if code is None:
         return Score(outcome="unparsed", error="the answer holds no Python code that compiles")
     limits = Bounds(**bounds).limits()
     level = await context.thread(lambda: level_here(sandbox == "weak"))
     result = await context.thread(lambda: run_tests(code, tests, name, limits, level))
-    details: dict[str, Any] = {
+    details: JsonObject = {
         "passed_tests": result.passed,
         "tests": len(tests),
         "sandbox": level,
@@ -119,7 +123,7 @@ def code_of(text: str, name: str | None = None) -> str | None:
     return answer if not blocks and answer.strip() and _compiles(answer) else None
 
 
-def completed(prompt: str, text: str, name: str | None = None) -> str | None:
+def continuation(prompt: str, text: str, name: str | None = None) -> str | None:
     """The prompt's code with what an answer adds to it: blocks or whole code that defines the function again, or the
     rest of its body, whose first indentation servers like to drop. None if nothing compiles."""
     answer = without_reasoning(text)
@@ -150,7 +154,7 @@ def _compiles(code: str) -> bool:
     return True
 
 
-def _needed(item: Item, name: str) -> str:
+def _code_in_field(item: Item, name: str) -> str:
     code = field_of(item, name, str)
     if code is None:
         raise LookupError(f"the item has no field {name!r} with code")

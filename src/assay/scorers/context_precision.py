@@ -12,7 +12,7 @@ from assay.scorers._retrieved import (
     holds,
     relevant,
     retrieved,
-    shared,
+    shared_words,
 )
 from assay.text.expected import accepted
 
@@ -56,4 +56,6 @@ def context_precision(
 def _useful(document: Document, answers: list[str], overlap: float) -> bool:
     passage = flat(document.text)
     words = set(passage.split())
-    return any(holds(passage, answer) or shared(answer, words) >= overlap for answer in answers)
+    return any(
+        holds(passage, answer) or shared_words(answer, words) >= overlap for answer in answers
+    )

@@ -4,7 +4,7 @@ from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers._parameters import Texts, passing
-from assay.scorers._retrieved import flat, holds, retrieved, sentences, shared, texts
+from assay.scorers._retrieved import flat, holds, retrieved, sentences, shared_words, texts
 from assay.text.expected import accepted
 
 _MOST_COMPARED = 10**10  # letters that sentences are looked for in
@@ -48,7 +48,8 @@ def context_recall(
                 f"{len(parts):,} sentences are too many to look for in {len(context):,} letters"
             )
         found = sum(
-            shared(part, words) >= overlap or (not words_tell and holds(context, part, whole_words))
+            shared_words(part, words) >= overlap
+            or (not words_tell and holds(context, part, whole_words))
             for part in parts
         )
         best = max(best, found / len(parts) if parts else 0.0)

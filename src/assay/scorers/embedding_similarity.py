@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from assay.interfaces import Score
 from assay.registry import scorer
-from assay.scorers._parameters import Case, Encoded, Pair, pairs
-from assay.scorers._transformers import Tokens, check_model, encoder
+from assay.scorers._parameters import Encoded, ScorerCase, pairs, texts_of
+from assay.scorers._transformers import TokenVectors, check_model, encoder
 
 if TYPE_CHECKING:
     from assay.scorers._transformers import Vectors
@@ -16,7 +16,7 @@ Pooling = Literal["mean", "first"]
 
 @scorer(batch=256, reads="ground_truth", check=check_model, params=Encoded, version=1)
 def embedding_similarity(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     pooling: Pooling = "mean",
     threshold: float = 0.5,
@@ -37,14 +37,9 @@ def embedding_similarity(
     encoded = Encoded(threshold=threshold, **texts)
     cases_read = pairs(cases, encoded)
     encodes = encoder(encoded.model, encoded.revision, None)
-    needed = [
-        text
-        for pair in cases_read
-        if isinstance(pair, Pair)
-        for text in (pair.answer, *pair.references)
-    ]
+    needed = texts_of(cases_read)
     vectors = {
-        text: _pooled(tokens, pooling)
+        text: _embedding(tokens, pooling)
         for text, tokens in encodes.encode(needed, encoded.batch_size).items()
     }
     scores: list[Score] = []
@@ -67,7 +62,7 @@ def _cosine(answer: str, reference: str, vectors: "Mapping[str, Vectors]") -> fl
     return float(vectors[answer] @ vectors[reference])
 
 
-def _pooled(tokens: Tokens, pooling: Pooling) -> "Vectors":
+def _embedding(tokens: TokenVectors, pooling: Pooling) -> "Vectors":
     import numpy as np
 
     vector = tokens.vectors.mean(axis=0) if pooling == "mean" else tokens.vectors[0]

@@ -7,12 +7,12 @@ from typing import Any
 from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._grounding import Grounds, check, score_grounds
-from assay.scorers._parameters import Case, Grounded
+from assay.scorers._parameters import Grounded, ScorerCase
 
 
 @scorer(batch=64, check=check, params=Grounded, version=1)
 def faithfulness(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     threshold: float = 0.5,
     **reading: Any,
@@ -29,10 +29,10 @@ def faithfulness(
     Parameters:
     threshold: the least score that passes
     """
-    return score_grounds(cases, Grounded(**reading), partial(_scored, threshold))
+    return score_grounds(cases, Grounded(**reading), partial(_score_of, threshold))
 
 
-def _scored(threshold: float, grounds: Grounds) -> Score:
+def _score_of(threshold: float, grounds: Grounds) -> Score:
     score = max(
         (judgement.entailment for judgement in grounds.judgements), default=grounds.share or 0.0
     )

@@ -7,14 +7,14 @@ from typing import Any
 from assay.interfaces import Score
 from assay.registry import scorer
 from assay.scorers._grounding import Grounds, check, score_grounds
-from assay.scorers._parameters import Case, Grounded
+from assay.scorers._parameters import Grounded, ScorerCase
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 
 
 @scorer(batch=64, check=check, params=Grounded, lower_is_better=True, version=1)
 def hallucination(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     threshold: float = 0.5,
     **reading: Any,
@@ -30,15 +30,15 @@ def hallucination(
     Parameters:
     threshold: the score from which an answer fails
     """
-    return score_grounds(cases, Grounded(**reading), partial(_scored, threshold))
+    return score_grounds(cases, Grounded(**reading), partial(_score_of, threshold))
 
 
-def _scored(threshold: float, grounds: Grounds) -> Score:
-    score = _unsupported(grounds)
+def _score_of(threshold: float, grounds: Grounds) -> Score:
+    score = _hallucination(grounds)
     return Score(score=round(score, 6), passed=score < threshold, details=dict(grounds.details))
 
 
-def _unsupported(grounds: Grounds) -> float:
+def _hallucination(grounds: Grounds) -> float:
     if not grounds.answer.strip():
         return 0.0
     if not grounds.passages:

@@ -5,16 +5,16 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked, verdict
+from assay.scorers._parameters import RankedDocuments, verdict
 from assay.scorers._retrieved import Cutoff
 
 
-@scorer(params=Ranked, version=1)
+@scorer(params=RankedDocuments, version=1)
 def hit_at_k(item: Item, response: Response, *, k: Cutoff = 10, **ranked: Any) -> Score:
     """One of the first k retrieved documents is relevant.
 
     Score: 1 if it is so, else 0. Its mean is the hit rate, also called success@k. Where documents and relevance come
     from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
-    ranks, _ = Ranked(**ranked).grades(item, response, k)
+    ranks, _ = RankedDocuments(**ranked).grades(item, response, k)
     return verdict(any(ranks))

@@ -1,10 +1,9 @@
 """Whether an answer keeps to instructions that a program can check."""
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._instructions import follows
 from assay.scorers._languages import Detector, require_langdetect
@@ -12,7 +11,7 @@ from assay.scorers._parameters import field_of
 from assay.text.answers import without_reasoning
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     if params.get("detector") == "langdetect":
         require_langdetect(where)
 
@@ -90,7 +89,8 @@ def _scores(kind: str, names: list[str], followed: list[bool]) -> list[Score]:
 
 
 def _loose(text: str) -> list[str]:
-    """What else counts as the answer: without its first line, its last line, both; each without asterisks."""
+    """Return what else counts as the answer: without its first line, its last line, both; each
+    without asterisks."""
     lines = text.split("\n")
     cut = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     return [*cut, *(version.replace("*", "") for version in (text, *cut))]

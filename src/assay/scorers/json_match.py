@@ -2,13 +2,13 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.errors import UserError, install_command
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._parameters import reads_answer
 from assay.scorers._regex_child import search
@@ -110,7 +110,7 @@ def json_match(
     expected_keys: list[str] | None = None,
     strict: bool = False,
     tolerance: float = 0.0,
-    schema: dict[str, Any] | None = None,
+    schema: JsonObject | None = None,
     response_field: str | None = None,
 ) -> Score:
     """The answer's JSON has the expected keys and values.
@@ -131,7 +131,9 @@ def json_match(
     schema: a JSON Schema (`pip install 'assay-eval[schema]'`)
     response_field: compare this part (a dotted path) of the JSON in the answer
     """
-    wanted = _wanted(item, expected, expected_json, needed=expected_keys is None and schema is None)
+    wanted = _expected_json(
+        item, expected, expected_json, needed=expected_keys is None and schema is None
+    )
     actual = json_of(response, response_field)
     comparison = Comparison()
     for path in expected_keys or ():
@@ -148,12 +150,12 @@ def json_match(
     return _score(comparison, problems, schema is not None)
 
 
-def _wanted(item: Item, field: str | None, literal: Any, needed: bool) -> tuple[Any] | None:
+def _expected_json(item: Item, field: str | None, literal: Any, needed: bool) -> tuple[Any] | None:
     """The expected JSON in a tuple, because null is one."""
     if literal is not None:
-        return (_parsed(literal),)
+        return (_value_of(literal),)
     try:
-        return (_parsed(expectation(item, field, "expected_json")),)
+        return (_value_of(expectation(item, field, "expected_json")),)
     except LookupError:
         truth = item.ground_truth
         if (
@@ -169,7 +171,7 @@ def _wanted(item: Item, field: str | None, literal: Any, needed: bool) -> tuple[
         return None
 
 
-def _parsed(value: Any) -> Any:
+def _value_of(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
@@ -186,7 +188,7 @@ def _has(value: Any, path: str) -> bool:
     return True
 
 
-def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
+def _schema_problems(value: Any, schema: JsonObject) -> list[str]:
     try:
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import extend, validator_for
@@ -195,7 +197,7 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
     try:
         validator = validator_for(schema)
         validator.check_schema(schema)
-        validator = extend(validator, _timed(validator.VALIDATORS))
+        validator = extend(validator, _keywords_in_time(validator.VALIDATORS))
         errors = validator(schema).iter_errors(value)
         return [
             f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message[:200]}"
@@ -205,7 +207,7 @@ def _schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
         raise ValueError(f"`schema` is not a JSON Schema: {error.message}") from None
 
 
-def _timed(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _keywords_in_time(keywords: JsonMapping) -> JsonObject:
     """The keywords of a schema that look for patterns, with a limit of time for all together."""
     from jsonschema.exceptions import ValidationError
 

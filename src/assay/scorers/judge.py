@@ -1,24 +1,23 @@
 """A model's answer to one question about an answer."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_scale,
     scale_of,
     texts_of,
 )
-from assay.scorers._judging import Panel, judged
+from assay.scorers._judging import Panel, ask_one
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_scale(params["scale"], params["threshold"], where)
     check_panel(params, where, must=("answer",), may=("criterion",))
 
@@ -58,6 +57,5 @@ async def judge(
     """
     reads, passes_from = scale_of(scale, threshold)
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    asked = Question(texts, {"criterion": criterion}, reads, passes_from)
-    (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
-    return labels
+    asked = JudgeQuestion(texts, {"criterion": criterion}, reads, passes_from)
+    return await ask_one(context, item, asked, prompt=prompt, **panel)

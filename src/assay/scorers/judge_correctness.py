@@ -1,19 +1,18 @@
 """Whether an answer agrees with the references, by a model's judgement."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_threshold,
     texts_of,
 )
-from assay.scorers._judging import Panel, judged
+from assay.scorers._judging import Panel, ask_one
 from assay.text.verdict_words import CORRECTNESS, FRACTION, TERNARY, Scale
 
 Verdicts = Literal["binary", "ternary", "fractional"]
@@ -24,7 +23,7 @@ _SCALES: dict[Verdicts, tuple[Scale, float]] = {
 }
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "reference"))
 
@@ -56,6 +55,5 @@ async def judge_correctness(
     """
     reads, usual = _SCALES[verdicts]
     texts = texts_of(item, prompt, expected=expected, answer=answer_text(response, strip_reasoning))
-    asked = Question(texts, {}, reads, usual if threshold is None else threshold)
-    (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
-    return labels
+    asked = JudgeQuestion(texts, {}, reads, usual if threshold is None else threshold)
+    return await ask_one(context, item, asked, prompt=prompt, **panel)

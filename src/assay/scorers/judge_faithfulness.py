@@ -1,19 +1,18 @@
 """Whether an answer says only what the retrieved passages say, by a model's judgement."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import (
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_threshold,
     texts_of,
 )
-from assay.scorers._judging import Panel, judged
+from assay.scorers._judging import Panel, ask_one
 from assay.scorers._parameters import unparsed_score
 from assay.scorers._retrieved import retrieved, texts
 from assay.text.answers import Unparsed, answer_of
@@ -23,7 +22,7 @@ Verdicts = Literal["binary", "fractional"]
 _SCALES: dict[Verdicts, Scale] = {"binary": YES_NO, "fractional": FRACTION}
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_threshold(params["threshold"], 0, 1, where)
     check_panel(params, where, must=("answer", "context"))
 
@@ -69,10 +68,10 @@ async def judge_faithfulness(
         shown = texts_of(
             item, prompt, answer=answer_text(response, strip_reasoning) if field is None else field
         )
-        asked = Question(
+        asked = JudgeQuestion(
             {**shown, "context": "\n\n".join(passages)}, {}, _SCALES[verdicts], threshold
         )
-        (labels,) = await judged(context, item, Panel(prompt=prompt, **panel), [asked])
+        labels = await ask_one(context, item, asked, prompt=prompt, **panel)
     else:
         labels = [Score(score=0.0, passed=False, details={"reason": "nothing was retrieved"})]
     if measure == "hallucination":

@@ -1,17 +1,16 @@
 """Which of two answers a model prefers."""
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
-from assay.scorers._judge_prompt import Question, answer_text, check_panel, texts_of
-from assay.scorers._judging import Panel, judged
+from assay.scorers._judge_prompt import JudgeQuestion, answer_text, check_panel, texts_of
+from assay.scorers._judging import Panel, ask_one
 from assay.text.verdict_words import PREFERENCE
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_panel(params, where, must=("first", "second"), may=("criterion",))
 
 
@@ -45,6 +44,5 @@ async def judge_pairwise(
         "second": answer_text(second, strip_reasoning),
     }
     texts = texts_of(item, prompt, expected=expected, **answers)
-    asked = Question(texts, {"criterion": criterion}, PREFERENCE, 0.75)
-    (labels,) = await judged(context, item, Panel(prompt=prompt, rule=rule, **panel), [asked])
-    return labels
+    asked = JudgeQuestion(texts, {"criterion": criterion}, PREFERENCE, 0.75)
+    return await ask_one(context, item, asked, prompt=prompt, rule=rule, **panel)

@@ -1,15 +1,14 @@
 """Several criteria, judged one by one."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from assay.errors import UserError
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import nearest, scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
-    Question,
+    JudgeQuestion,
     answer_text,
     check_panel,
     check_scale,
@@ -18,9 +17,9 @@ from assay.scorers._judge_prompt import (
     scale_of,
     texts_of,
 )
-from assay.scorers._judging import Panel, joint_id, judged, missing
+from assay.scorers._judging import Panel, ask_judges, joint_id, missing
 
-Criteria = dict[str, Any] | list[Any]
+Criteria = JsonObject | list[Any]
 _FIELDS = ("name", "description", "weight", "scale", "threshold")
 
 
@@ -32,7 +31,7 @@ class Criterion(NamedTuple):
     threshold: float | None
 
     @property
-    def shown(self) -> str:
+    def full_text(self) -> str:
         return self.name if self.name == self.description else f"{self.name}: {self.description}"
 
 
@@ -74,7 +73,7 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
             where=where,
             fix="write `name: what is asked`",
         )
-    fields: dict[str, Any] = entry
+    fields: JsonObject = entry
     for key in fields:
         if key not in _FIELDS:
             raise UserError(
@@ -106,7 +105,7 @@ def _criterion(entry: Any, scale: GradeScale, where: str) -> Criterion:
     )
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     check_scale(params["scale"], None, where)
     for criterion in criteria_of(params["criteria"], params["scale"], where):
         check_scale(criterion.scale, criterion.threshold, where)
@@ -149,13 +148,13 @@ async def judge_rubric(
         {"name": criterion.name, "description": criterion.description} for criterion in rubric
     ]
     shared = {"criteria": listed} if "criteria" in names_used(prompt) else {}
-    questions: list[Question] = []
+    questions: list[JudgeQuestion] = []
     for criterion in rubric:
         reads, passes_from = scale_of(criterion.scale, criterion.threshold)
-        words = {"criterion": criterion.shown, **shared}
-        questions.append(Question(texts, words, reads, passes_from, f".{criterion.name}"))
+        words = {"criterion": criterion.full_text, **shared}
+        questions.append(JudgeQuestion(texts, words, reads, passes_from, f".{criterion.name}"))
     judges = Panel(prompt=prompt, **panel)
-    labels = await judged(context, item, judges, questions)
+    labels = await ask_judges(context, item, judges, questions)
     return [
         _whole([scores[0] for scores in labels], rubric, judges.models, threshold),
         *(label for scores in labels for label in scores),

@@ -7,7 +7,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._likelihoods import judged, targets
+from assay.scorers._likelihoods import choice_score, targets
 from assay.text.expected import expectation
 
 
@@ -45,7 +45,7 @@ def letter_likelihood(
             outcome="unparsed",
             error=f"none of {', '.join(names)} is among the most probable tokens",
         )
-    return judged(
+    return choice_score(
         [math.log(mass) if mass else -math.inf for mass in masses], names, right, mass=total
     )
 

@@ -1,11 +1,11 @@
 """The choice that a model finds most probable."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
-from assay.scorers._likelihoods import choices_in, judged, targets
+from assay.scorers._likelihoods import choice_score, choices_in, targets
 from assay.text.expected import expectation
 
 By = Literal["raw", "characters", "bytes", "tokens", "unconditional"]
@@ -36,12 +36,12 @@ def likelihood_choice(
             outcome="skipped", error="a whole text has no choices: text_likelihood scores it"
         )
     right = targets(answer, texts)
-    return judged(
+    return choice_score(
         [_value(choice, by) for choice in choices], texts, right, greedy=choices[right[0]]["greedy"]
     )
 
 
-def _value(choice: dict[str, Any], by: By) -> float:
+def _value(choice: JsonObject, by: By) -> float:
     text, value = str(choice["text"]), float(choice["logprob"])
     if by == "raw":
         return value

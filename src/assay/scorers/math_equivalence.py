@@ -7,7 +7,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._math.answers import Verdict, Words, answer_in, compare
+from assay.scorers._math.answers import AnswerWords, Verdict, answer_in, compare
 from assay.scorers._math.expressions import NotMath, Tree
 from assay.scorers._math.symbolic import equal
 from assay.scorers._parameters import Texts, reads_answer, verdict
@@ -57,7 +57,7 @@ def math_equivalence(
 
     deadline = time.monotonic() + seconds
 
-    def decided(first: Tree, second: Tree) -> Verdict:
+    def decide(first: Tree, second: Tree) -> Verdict:
         left = deadline - time.monotonic()
         return equal(first, second, left) if symbolic and left > 0 else None
 
@@ -66,7 +66,8 @@ def math_equivalence(
         return Score(outcome="unparsed", error="the answer gives no result")
     details = {"answer": text[:200]}
     verdicts = [
-        _verdict(_expected(reference), text, tolerance, decided) for reference in pair.references
+        _verdict(_reference_result(reference), text, tolerance, decide)
+        for reference in pair.references
     ]
     if True not in verdicts and (
         undecided := [verdict for verdict in verdicts if isinstance(verdict, str)]
@@ -75,8 +76,8 @@ def math_equivalence(
     return verdict(True in verdicts, **details)
 
 
-def _verdict(reference: str, text: str, tolerance: float, decided: Any) -> bool | str:
-    """Whether the two are equal, or why that is not known."""
+def _verdict(reference: str, text: str, tolerance: float, decide: Any) -> bool | str:
+    """Return whether the two are equal, or why that is not known."""
     if "".join(reference.split()) == "".join(text.split()):
         return True
     try:
@@ -84,13 +85,13 @@ def _verdict(reference: str, text: str, tolerance: float, decided: Any) -> bool 
     except (NotMath, RecursionError) as error:
         return f"the expected answer cannot be read: {error}"
     try:
-        verdict = compare(wanted, answer_in(text), tolerance, decided)
+        verdict = compare(wanted, answer_in(text), tolerance, decide)
     except (NotMath, RecursionError) as error:
         return f"the answer {text[:80]!r} cannot be read: {error}"
     return verdict if verdict is not None else f"whether {text[:80]!r} is right is not decided"
 
 
-def _expected(reference: str) -> str:
+def _reference_result(reference: str) -> str:
     """A reference may be worked out before its result, as in MATH and GSM8K."""
     if "\\boxed" in reference or "####" in reference:
         return taken(reference) or reference
@@ -134,11 +135,11 @@ def _bare(text: str) -> str:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether it is an answer by itself, and no sentence around one."""
+    """Return whether it is an answer by itself, and no sentence around one."""
     try:
         answer = answer_in(text)
     except (NotMath, RecursionError):
         return False
     return len(_WORD.findall(text)) <= _FEW_WORDS and not (
-        isinstance(answer, Words) and re.search(r"\d", text)
+        isinstance(answer, AnswerWords) and re.search(r"\d", text)
     )

@@ -8,7 +8,7 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
+from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.text.stem import nltk_stem
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -23,7 +23,7 @@ def meteor_of(
     words: Sequence[str], reference: Sequence[str], *, alpha: float, beta: float, gamma: float
 ) -> float:
     """(1 − penalty) · F, where F weighs recall by alpha and the penalty is gamma · (chunks / matches)^beta."""
-    pairs = _aligned(words, reference)
+    pairs = _alignment(words, reference)
     if not pairs:
         return 0.0
     precision, recall = len(pairs) / len(words), len(pairs) / len(reference)
@@ -32,7 +32,7 @@ def meteor_of(
     return (1 - gamma * (chunks / len(pairs)) ** beta) * mean
 
 
-def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+def _alignment(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
     """(place in the text, place in the reference) of words that match: first equal ones, then equal stems."""
     ours, theirs = list(range(len(words))), list(range(len(reference)))
     pairs: list[tuple[int, int]] = []
@@ -53,7 +53,7 @@ def _aligned(words: Sequence[str], reference: Sequence[str]) -> list[tuple[int, 
     return sorted(pairs)
 
 
-@scorer(reads="ground_truth", params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", params=MeasuredTexts, verdicts="threshold", version=1)
 @reads_answer
 def meteor(
     item: Item,
@@ -77,7 +77,7 @@ def meteor(
     beta: how fast the penalty grows with the number of chunks
     gamma: the greatest penalty
     """
-    measured = Measured(**texts)
+    measured = MeasuredTexts(**texts)
     pair = measured.pair(item, response)
     wanted, answer = map(words, pair.references), words(pair.answer)
     return measured.scored(

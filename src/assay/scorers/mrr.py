@@ -5,11 +5,11 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked
+from assay.scorers._parameters import RankedDocuments
 from assay.scorers._retrieved import Cutoff, reciprocal_rank
 
 
-@scorer(params=Ranked, version=1)
+@scorer(params=RankedDocuments, version=1)
 def mrr(item: Item, response: Response, *, k: Cutoff | None = None, **ranked: Any) -> Score:
     """The reciprocal rank of the first relevant document; its mean over items is the MRR (Voorhees 1999).
 
@@ -19,6 +19,6 @@ def mrr(item: Item, response: Response, *, k: Cutoff | None = None, **ranked: An
     Parameters:
     k: how many documents count; all if null
     """
-    ranks, _ = Ranked(**ranked).grades(item, response, k)
+    ranks, _ = RankedDocuments(**ranked).grades(item, response, k)
     score = reciprocal_rank(ranks)
     return Score(passed=score > 0, score=score)

@@ -5,11 +5,11 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked, passing
+from assay.scorers._parameters import RankedDocuments, passing
 from assay.scorers._retrieved import Cutoff, Gain, ndcg
 
 
-@scorer(params=Ranked, verdicts="threshold", version=1)
+@scorer(params=RankedDocuments, verdicts="threshold", version=1)
 def ndcg_at_k(
     item: Item,
     response: Response,
@@ -29,5 +29,5 @@ def ndcg_at_k(
     Parameters:
     gain: what a grade is worth
     """
-    ranks, wanted = Ranked(**ranked).grades(item, response, k)
+    ranks, wanted = RankedDocuments(**ranked).grades(item, response, k)
     return passing(ndcg(ranks, wanted, k, gain), threshold)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, Response, as_list, is_number
 from assay.registry import scorer
 from assay.scorers._parameters import Texts, reads_answer
 from assay.scorers._regex_child import search
@@ -48,12 +48,12 @@ def numeric_match(
     extract_pattern: a regular expression whose first group (or whole match) holds the number
     position: which number counts if nothing in the answer says so
     """
-    wanted = _wanted(
+    wanted = _expected_numbers(
         expected_value
         if expected_value is not None
         else expectation(item, expected, "expected_value")
     )
-    given = _given(response, response_field, extract_pattern, position)
+    given = _answer_number(response, response_field, extract_pattern, position)
     best, passed, value = 0.0, False, given.value
     for number in wanted:
         least = tolerance if number.value or zero_tolerance is None else zero_tolerance
@@ -68,19 +68,18 @@ def numeric_match(
                 )
                 if (within, score) > (passed, best):
                     best, passed, value = score, within, x
-    return Score(passed=passed, score=best, details={"number": _shown(value)})
+    return Score(passed=passed, score=best, details={"number": _plain_number(value)})
 
 
-def _wanted(value: Any) -> list[Number]:
-    values: list[Any] = value if isinstance(value, list) else [value]
-    numbers = [_number(entry) for entry in values if entry is not None]
+def _expected_numbers(value: Any) -> list[Number]:
+    numbers = [_number(entry) for entry in as_list(value) if entry is not None]
     if not numbers:
         raise LookupError("the item has no expected number")
     return numbers
 
 
 def _number(value: Any) -> Number:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         return Number(Fraction(value) if isinstance(value, int) else Fraction(repr(value)), False)
     found = _text_number(value) if isinstance(value, str) else None
     if found is None:
@@ -96,7 +95,7 @@ def _text_number(text: str) -> Number | None:
     )
 
 
-def _given(
+def _answer_number(
     response: Response, field: str | None, pattern: str | None, position: Literal["last", "first"]
 ) -> Number:
     text = answer_of(response, field, strip_reasoning=True)
@@ -112,7 +111,7 @@ def _given(
     return found
 
 
-def _shown(value: Fraction) -> float | int | str:
+def _plain_number(value: Fraction) -> float | int | str:
     if value.denominator == 1 and abs(value) < 2**53:
         return value.numerator
     try:

@@ -5,11 +5,11 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Ranked, passing
+from assay.scorers._parameters import RankedDocuments, passing
 from assay.scorers._retrieved import Cutoff
 
 
-@scorer(params=Ranked, verdicts="threshold", version=1)
+@scorer(params=RankedDocuments, verdicts="threshold", version=1)
 def recall_at_k(
     item: Item, response: Response, *, k: Cutoff = 10, threshold: float = 0.0, **ranked: Any
 ) -> Score:
@@ -18,6 +18,6 @@ def recall_at_k(
     Score: relevant documents among the first k / all relevant documents. Passes from `threshold` on, if it is set. Where
     documents and relevance come from is on [the page about text metrics](text-metrics.md#retrieved-documents).
     """
-    ranks, wanted = Ranked(**ranked).grades(item, response, k)
+    ranks, wanted = RankedDocuments(**ranked).grades(item, response, k)
     recall = sum(grade > 0 for grade in ranks) / len(wanted)
     return passing(recall, threshold)

@@ -53,7 +53,7 @@ def regex_match(
         [pattern] if pattern is not None else accepted(expectation(item, expected, "pattern"))
     )
     compiled = [
-        _compiled(text, flags if isinstance(flags, (int, str)) else "|".join(flags))
+        _compile(text, flags if isinstance(flags, (int, str)) else "|".join(flags))
         for text in patterns
     ]
     given = answer_of(response, response_field, strip_reasoning)
@@ -65,7 +65,7 @@ def regex_match(
 
 
 @lru_cache(1024)
-def _compiled(pattern: str, flags: int | str) -> re.Pattern[str]:
+def _compile(pattern: str, flags: int | str) -> re.Pattern[str]:
     try:
         return re.compile(pattern, _number(flags))
     except (re.error, RecursionError, OverflowError) as error:

@@ -1,21 +1,20 @@
 """How many words, pairs of words or words in order an answer shares with a reference."""
 
-from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, Literal
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, unparsed_score
+from assay.scorers._parameters import MeasuredTexts, unparsed_score
 from assay.text.answers import Unparsed
 from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 
 Variant = int | Literal["L", "Lsum"]
 
 
-def check(params: Mapping[str, Any], where: str) -> None:
+def check(params: JsonMapping, where: str) -> None:
     variants: list[Variant] = params["variants"]
     bad = next((variant for variant in variants if isinstance(variant, int) and variant < 1), None)
     if bad is not None:
@@ -26,7 +25,7 @@ def check(params: Mapping[str, Any], where: str) -> None:
         )
 
 
-@scorer(reads="ground_truth", check=check, params=Measured, verdicts="threshold", version=1)
+@scorer(reads="ground_truth", check=check, params=MeasuredTexts, verdicts="threshold", version=1)
 def rouge(
     item: Item,
     response: Response,
@@ -46,7 +45,7 @@ def rouge(
     variants: which of 1, 2, 3 …, `L` and `Lsum`
     stemming: compare the stems of words from four letters on
     """
-    measured = Measured(**texts)
+    measured = MeasuredTexts(**texts)
     try:
         pair = measured.pair(item, response)
     except Unparsed as error:

@@ -5,14 +5,14 @@ from typing import Any
 from assay.interfaces import Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
-from assay.scorers.bleu import check, measured
+from assay.scorers._parameters import MeasuredTexts, reads_answer
+from assay.scorers.bleu import check, measure_pair
 
 
 @scorer(
     reads="ground_truth",
     check=check,
-    params=Measured,
+    params=MeasuredTexts,
     lower_is_better=True,
     scale=(0, None),
     version=1,
@@ -50,7 +50,7 @@ def ter(
         "asian_support": asian_support,
         "case_sensitive": case_sensitive,
     }
-    reading = Measured(**texts)
-    found = measured(item, response, reading, "ter", options)
+    reading = MeasuredTexts(**texts)
+    found = measure_pair(item, response, reading, "ter", options)
     found.passed = float(found.score or 0) <= reading.threshold
     return found

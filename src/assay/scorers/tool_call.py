@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from assay.errors import UserError
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response, as_list, as_object
 from assay.registry import scorer
 from assay.scorers._allowed_arguments import Rules, declared_arguments
 from assay.scorers._parameters import unparsed_score
@@ -78,9 +78,9 @@ def tool_call(
     tolerance: the greatest difference of two numbers
     """
     leniency = Leniency(**more)
-    wanted = _expected(item, expected, leniency.allowed_values)
+    wanted = _expected_calls(item, expected, leniency.allowed_values)
     try:
-        made = _made(response, leniency.written)
+        made = _calls_of(response, leniency.written)
     except ValueError as error:
         return unparsed_score(error)
     rules = leniency.rules(item, tolerance, arguments == "subset")
@@ -90,9 +90,9 @@ def tool_call(
     surplus = [call for number, call in enumerate(made) if number not in pairs.values()]
     extra = surplus if match == "exact" else []
     total = max(len(wanted), len(made)) if match == "exact" else len(wanted)
-    details: dict[str, Any] = {"expected": len(wanted), "made": len(made), "matched": len(pairs)}
+    details: JsonObject = {"expected": len(wanted), "made": len(made), "matched": len(pairs)}
     if missing or extra:
-        details |= {"missing": _shown(missing), "unexpected": _shown(surplus)}
+        details |= {"missing": _call_details(missing), "unexpected": _call_details(surplus)}
         details["reason"] = _reason(missing, extra, made, order)
     return Score(
         passed=not missing and not extra,
@@ -101,7 +101,7 @@ def tool_call(
     )
 
 
-def _made(response: Response, written: bool) -> list[ToolCall]:
+def _calls_of(response: Response, written: bool) -> list[ToolCall]:
     """The calls of an answer; ValueError if one of them cannot be read."""
     if written and not response.tool_calls:
         return written_calls(without_reasoning(response.response))
@@ -111,9 +111,9 @@ def _made(response: Response, written: bool) -> list[ToolCall]:
     return [read_call(call) for call in response.tool_calls or ()]
 
 
-def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
+def _expected_calls(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
     truth: Any = item.ground_truth
-    fields: dict[str, Any] = truth if isinstance(truth, dict) else {}
+    fields = as_object(truth)
     calls: Any = truth
     if (field or "tool_calls") in fields:
         calls = fields[field or "tool_calls"]
@@ -123,10 +123,7 @@ def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
         and not (by_name and len(fields) == 1)
     ):
         calls = expectation(item, field)
-    read = [
-        _named(call) if by_name else read_call(call)
-        for call in (calls if isinstance(calls, list) else [calls])
-    ]
+    read = [_call_of(call) if by_name else read_call(call) for call in as_list(calls)]
     problem = next((call.problem for call in read if call.problem), "")
     if problem:
         if all(not call.name for call in read):
@@ -139,7 +136,7 @@ def _expected(item: Item, field: str | None, by_name: bool) -> list[ToolCall]:
     return read
 
 
-def _named(call: Any) -> ToolCall:
+def _call_of(call: Any) -> ToolCall:
     """A call in any form, {tool: arguments} too."""
     if isinstance(call, dict) and len(call) == 1 and "function" not in call:
         ((name, arguments),) = call.items()
@@ -201,7 +198,7 @@ def _in_any_order(fits: Fits) -> dict[int, int]:
     return {i: j for j, i in taken.items()}
 
 
-def _shown(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+def _call_details(calls: Sequence[ToolCall]) -> list[JsonObject]:
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 

@@ -3,19 +3,19 @@
 from typing import Any
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.registry import scorer
-from assay.scorers._parameters import Measured, reads_answer
+from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.text.error_rate import Unit, error_rate, without_punctuation
 
 
-def rated(
+def rate_answer(
     item: Item,
     response: Response,
     unit: Unit,
     case_sensitive: bool,
     no_punct: bool,
-    texts: Measured,
+    texts: MeasuredTexts,
 ) -> Score:
     """The lowest rate over the accepted answers, with the counts that make the rate of a corpus."""
     pair = texts.pair(item, response)
@@ -28,7 +28,7 @@ def rated(
     rates = [error_rate(answer, comparable(reference), unit) for reference in pair.references]
     best = min(rates, key=lambda rate: (rate.share(), -rate.length))
     options = {"case_sensitive": case_sensitive, "no_punct": no_punct}
-    counted: dict[str, Any] = {"options": options, "references": len(rates), "counts": [*best]}
+    counted: JsonObject = {"options": options, "references": len(rates), "counts": [*best]}
     measure = {"word": "wer", "character": "cer"}[unit]
     passed = best.share() <= texts.threshold
     return Score(
@@ -36,7 +36,9 @@ def rated(
     )
 
 
-@scorer(reads="ground_truth", params=Measured, lower_is_better=True, scale=(0, None), version=1)
+@scorer(
+    reads="ground_truth", params=MeasuredTexts, lower_is_better=True, scale=(0, None), version=1
+)
 @reads_answer
 def wer(
     item: Item,
@@ -60,4 +62,4 @@ def wer(
     no_punct: ignore punctuation, except inside a word or a number
     threshold: the greatest score that passes
     """
-    return rated(item, response, "word", case_sensitive, no_punct, Measured(**texts))
+    return rate_answer(item, response, "word", case_sensitive, no_punct, MeasuredTexts(**texts))

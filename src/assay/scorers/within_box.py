@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from assay.interfaces import Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, Response
 from assay.registry import scorer
 from assay.scorers._parameters import reads_answer, verdict
 from assay.text.answers import Unparsed, json_of
@@ -36,13 +36,14 @@ def within_box(
     return verdict(contains(box, *point), point=point)
 
 
-def contains(box: Mapping[str, Any], x: float, y: float) -> bool:
-    """Whether the box, edges included, has the point; KeyError, TypeError or ValueError if it is not a box."""
+def contains(box: JsonMapping, x: float, y: float) -> bool:
+    """Return whether the box, edges included, has the point; KeyError, TypeError or ValueError if
+    it is not a box."""
     left, top = float(box["x"]), float(box["y"])
     return left <= x <= left + float(box["width"]) and top <= y <= top + float(box["height"])
 
 
-def _box(item: Item, field: str | None) -> Mapping[str, Any]:
+def _box(item: Item, field: str | None) -> JsonMapping:
     truth: Any = item.ground_truth
     if field is not None or not (
         isinstance(truth, dict) and {"x", "y", "width", "height"} <= truth.keys()

@@ -24,7 +24,7 @@ _ONE_VALUE = "all votes are the same, so that agreement by chance would be compl
 _NO_PAIR = "no answer has two votes"
 
 
-class Agreement(msgspec.Struct, kw_only=True):
+class RaterAgreement(msgspec.Struct, kw_only=True):
     """`value` is None where `reason` says why. `pairs` counts the pairs of votes on one answer. The interval comes from
     `resampled`, or for percent, a mean over items, from `per_item` with `answers`, the number of answers behind it."""
 
@@ -54,8 +54,9 @@ def agreement(
     *,
     coefficient: Coefficient = "krippendorff_alpha",
     level: Level = "nominal",
-) -> Agreement:
-    """How far the columns of `votes` agree: a row for each answer, NaN where a rater gave no vote.
+) -> RaterAgreement:
+    """Return how far the columns of `votes` agree: a row for each answer, NaN where a rater gave no
+    vote.
 
     `item` has the item of each answer; without it, each answer is one. `level` says how far two votes lie apart. At the
     nominal level they are equal or not. Further, for α, ordinal votes differ by their ranks and interval votes by their
@@ -65,7 +66,7 @@ def agreement(
     item = np.arange(answers) if item is None else item
     given = np.isfinite(votes)
     per_answer = given.sum(axis=1)
-    found = Agreement(
+    found = RaterAgreement(
         value=None,
         raters=raters,
         answers=int((per_answer > 1).sum()),
@@ -77,7 +78,7 @@ def agreement(
         return found
     if coefficient == "percent":
         counted = per_answer > 1
-        shares = 1 - _unequal(_coded(votes[counted])[0])
+        shares = 1 - _unequal(_value_codes(votes[counted])[0])
         found.value, found.per_item = (
             float(shares.mean()),
             item_contributions(item[counted], shares),
@@ -101,7 +102,7 @@ def _statistic(
     votes: FloatArray, item: Integers, coefficient: Coefficient, level: Level
 ) -> Resampled:
     unseen = _unseen(votes, level)
-    codes, values = _coded(np.vstack([votes, unseen]))
+    codes, values = _value_codes(np.vstack([votes, unseen]))
     patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
     stretched = (values - values[0]) / max(values[-1] - values[0], 1e-300)
     statistic = {
@@ -135,7 +136,8 @@ class _Table(NamedTuple):
     values: FloatArray
 
     def votes(self, codes: Ints, level: Level = "nominal") -> FloatArray:
-        """How many of each row's votes are of each value; at the interval level their number, sum and squares."""
+        """Return how many of each row's votes are of each value; at the interval level their
+        number, sum and squares."""
         rows, raters = np.nonzero(codes != MISSING)
         given = codes[rows, raters]
         if level == "interval":
@@ -147,7 +149,7 @@ class _Table(NamedTuple):
         return found
 
 
-def _coded(votes: FloatArray) -> tuple[Ints, FloatArray]:
+def _value_codes(votes: FloatArray) -> tuple[Ints, FloatArray]:
     given = np.isfinite(votes)
     values = np.unique(votes[given])
     return np.where(given, np.searchsorted(values, np.where(given, votes, 0)), MISSING).astype(
@@ -170,13 +172,13 @@ def _unequal(codes: Ints) -> FloatArray:
     return np.where(pairs > 0, 1 - equal / np.maximum(pairs, 1), 0.0)
 
 
-def _squared(places: FloatArray, votes: FloatArray) -> FloatArray:
+def _squared_differences(places: FloatArray, votes: FloatArray) -> FloatArray:
     """Σ(x - y)² over the ordered pairs of votes along the last axis: 2(m Σx² - (Σx)²) for m votes."""
     sums = (places * votes).sum(axis=-1)
     return 2 * (votes.sum(axis=-1) * (places**2 * votes).sum(axis=-1) - sums**2)
 
 
-def _expected(
+def _chance_agreement(
     first: FloatArray, second: FloatArray, values: FloatArray, level: Level
 ) -> FloatArray:
     """Σ p(x) q(y) δ(x, y) for each row of two matrices of votes: counts by value, or at the interval level moments."""
@@ -195,7 +197,7 @@ def _expected(
     return between @ np.diff(values)
 
 
-def _corrected(observed: FloatArray, expected: FloatArray) -> FloatArray:
+def _beyond_chance(observed: FloatArray, expected: FloatArray) -> FloatArray:
     """1 - observed / expected; NaN where chance alone would agree completely."""
     possible = expected > 1e-12
     return np.where(possible, 1 - observed / np.where(possible, expected, 1), np.nan)
@@ -219,7 +221,7 @@ class _Fleiss:
         unequal, answers = (weights @ self._observed).T
         shares = weights @ self._shares
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
-        corrected = _corrected(unequal / np.maximum(answers, 1), 1 - (shares**2).sum(axis=1))
+        corrected = _beyond_chance(unequal / np.maximum(answers, 1), 1 - (shares**2).sum(axis=1))
         return np.where(answers > 0, corrected, np.nan)
 
 
@@ -251,9 +253,11 @@ class _Cohen:
         defined = np.zeros(len(weights))
         for observed, first, second in self._pairs:
             apart, answers = (weights @ observed).T
-            expected = _expected(weights @ first, weights @ second, self._values, self._level)
+            expected = _chance_agreement(
+                weights @ first, weights @ second, self._values, self._level
+            )
             answers = np.maximum(answers, 1)
-            kappa = _corrected(apart / answers, expected / answers**2)
+            kappa = _beyond_chance(apart / answers, expected / answers**2)
             total = total + np.nan_to_num(kappa)
             defined = defined + np.isfinite(kappa)
         return np.where(defined > 0, total / np.maximum(defined, 1), np.nan)
@@ -279,7 +283,7 @@ class _Krippendorff:
             self._differing = self._apart(table.values[self._codes])
 
     def _apart(self, places: FloatArray) -> FloatArray:
-        return _squared(places, self._given) / self._others
+        return _squared_differences(places, self._given) / self._others
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         number, votes = np.split(weights @ self._votes, [1], axis=1)
@@ -289,8 +293,8 @@ class _Krippendorff:
         if self._level == "ordinal":
             ranks = np.cumsum(votes, axis=1) - votes / 2
             observed = (answers * self._apart(ranks[:, self._codes])).sum(axis=1)
-            expected = _squared(ranks, votes)
+            expected = _squared_differences(ranks, votes)
         else:
             observed = answers @ self._differing
-            expected = _expected(votes, votes, self._values, self._level)
-        return _corrected(observed / number, expected / (number * (number - 1)))
+            expected = _chance_agreement(votes, votes, self._values, self._level)
+        return _beyond_chance(observed / number, expected / (number * (number - 1)))

@@ -75,9 +75,9 @@ def scores(matrix: Matrix) -> Scores:
         f1=f1,
         support=support,
         averages={
-            "macro": _named(*(float(each.mean()) for each in (precision, recall, f1))),
-            "micro": _named(*micro),
-            "weighted": _named(
+            "macro": _class_scores(*(float(each.mean()) for each in (precision, recall, f1))),
+            "micro": _class_scores(*micro),
+            "weighted": _class_scores(
                 *(float((each * support).sum() / total) for each in (precision, recall, f1))
             ),
         },
@@ -86,7 +86,7 @@ def scores(matrix: Matrix) -> Scores:
     )
 
 
-def _named(precision: float, recall: float, f1: float) -> dict[str, float]:
+def _class_scores(precision: float, recall: float, f1: float) -> dict[str, float]:
     return {"precision": precision, "recall": recall, "f1": f1}
 
 
@@ -95,8 +95,8 @@ def _ratio(part: Matrix, whole: Matrix) -> FloatArray:
 
 
 def resampled(matrix: Matrix, item: Integers, true: Matrix, guess: Matrix, name: str) -> Resampled:
-    """How a score of these cases, which belong to items, changes with the items. What was not seen
-    is one right answer to each class and one without a prediction."""
+    """Return how a score of these cases, which belong to items, changes with the items. What was
+    not seen is one right answer to each class and one without a prediction."""
     classes, columns = matrix.shape
     codes = true * columns + np.where(guess == NONE, classes, guess)
     right = np.arange(classes) * (columns + 1)

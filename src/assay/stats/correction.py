@@ -74,7 +74,7 @@ class Confusion(msgspec.Struct, frozen=True):
         return None
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class CorrectedRate(msgspec.Struct, frozen=True):
     """A corrected pass rate. Without one, `reason` says why. `tuning` is how far prediction-powered inference leans on
     the judge: 0 not at all, 1 fully."""
 
@@ -86,7 +86,9 @@ class Estimate(msgspec.Struct, frozen=True):
     tuning: float | None = None
 
 
-def rogan_gladen(pass_rate: float, n: float, errors: Confusion, level: float = 0.95) -> Estimate:
+def rogan_gladen(
+    pass_rate: float, n: float, errors: Confusion, level: float = 0.95
+) -> CorrectedRate:
     """The true pass rate given the judge's, over `n` (effective) answers (Rogan and Gladen 1978):
     (rate + specificity - 1) / (sensitivity + specificity - 1), within 0 and 1.
 
@@ -94,7 +96,7 @@ def rogan_gladen(pass_rate: float, n: float, errors: Confusion, level: float = 0
     where labelled answers are among the `n`, it is a little wider than need be.
     """
     if errors.problem is not None:
-        return Estimate(None, reason=errors.problem)
+        return CorrectedRate(None, reason=errors.problem)
     gain = errors.sensitivity + errors.specificity - 1
     value = min(max((pass_rate + errors.specificity - 1) / gain, 0.0), 1.0)
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -120,7 +122,9 @@ def rogan_gladen(pass_rate: float, n: float, errors: Confusion, level: float = 0
         centre += 2 * z * z * (centre * of_right - (1 - centre) * of_wrong)
         low = centre - z * spread
         high = centre + z * spread
-    return Estimate(value, max(0.0, min(low, value)), min(1.0, max(high, value)), "rogan_gladen")
+    return CorrectedRate(
+        value, max(0.0, min(low, value)), min(1.0, max(high, value)), "rogan_gladen"
+    )
 
 
 def prediction_powered(
@@ -129,7 +133,7 @@ def prediction_powered(
     item: Items,
     weights: FloatArray,
     level: float = 0.95,
-) -> Estimate:
+) -> CorrectedRate:
     """The mean of `truth`, known for some answers and NaN for the others, with the judge's verdicts on all of them
     (prediction-powered inference, Angelopoulos et al. 2023; PPI++ with its tuning, 2024). Both are from 0 to 1.
 
@@ -142,7 +146,7 @@ def prediction_powered(
     place = codes_of(item)
     items = len(np.unique(place[labelled]))
     if items < 2:
-        return Estimate(None, reason="labels of at least two items are needed")
+        return CorrectedRate(None, reason="labels of at least two items are needed")
     share = np.where(labelled, weights, 0.0)
     share /= share.sum()
     known = np.where(labelled, truth, 0.0)
@@ -158,12 +162,14 @@ def prediction_powered(
     variance = float(((own - tuning * lent) ** 2).sum()) * items / (items - 1) + unseen
     half = t_quantile((1 + level) / 2, items - 1) * math.sqrt(variance)
     value = min(max(value, 0.0), 1.0)
-    return Estimate(value, max(0.0, value - half), min(1.0, value + half), "ppi", tuning=tuning)
+    return CorrectedRate(
+        value, max(0.0, value - half), min(1.0, value + half), "ppi", tuning=tuning
+    )
 
 
 def from_labels(
     judged: FloatArray, truth: FloatArray, item: Items, weights: FloatArray, level: float = 0.95
-) -> Estimate:
+) -> CorrectedRate:
     """Return the mean of `truth` by `prediction_powered`, or by the labels alone where their
     interval is shorter, where the judge hardly helps (to choose the shorter one there would hold
     the truth 90 % of the time), and where every answer has a label: then all count alike."""
@@ -178,7 +184,7 @@ def from_labels(
     helped = not complete and (found.tuning or 0.0) > _LITTLE
     if low is None or high is None or (helped and found.high - found.low <= high - low):
         return found
-    return Estimate(float(np.average(own, weights=weights)), low, high, f"labels_{method}")
+    return CorrectedRate(float(np.average(own, weights=weights)), low, high, f"labels_{method}")
 
 
 def weighted_interval(
@@ -202,7 +208,7 @@ def weighted_contributions(
 
 
 def worth(item: Items, values: FloatArray, weight: FloatArray) -> float:
-    """How many independent answers would tell as much about the mean of these."""
+    """Return how many independent answers would tell as much about the mean of these."""
     if not len(values):
         return 0.0
     (per_item, _), size = weighted_contributions(item, values, weight), equal_samples(weight)

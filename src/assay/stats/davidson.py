@@ -33,7 +33,7 @@ class Virtual(NamedTuple):
     decided: FloatArray
 
 
-class Fitted(NamedTuple):
+class DavidsonFit(NamedTuple):
     """Strengths that add up to 0 (sets x players), and ν (sets): 0 where there are no ties to explain."""
 
     strengths: FloatArray
@@ -44,9 +44,9 @@ def fit(
     tally: Tally,
     virtual: Virtual | None = None,
     *,
-    start: Fitted | None = None,
+    start: DavidsonFit | None = None,
     tolerance: float = 1e-6,
-) -> Fitted:
+) -> DavidsonFit:
     """The most likely strengths. Without virtual matches there are such only if `match_graph.bounded` says so.
 
     ν is a parameter if there are ties, or if `start` has it. The last step is at most `tolerance` long, and what is
@@ -70,7 +70,8 @@ def even(weight: float, players: int) -> Virtual:
 
 
 def chances(place: FloatArray, players: int) -> tuple[FloatArray, FloatArray]:
-    """What each player may expect against each other one, points and ties (sets x players x players)."""
+    """Return what each player may expect against each other one, points and ties (sets x players x
+    players)."""
     strengths = place[:, :players]
     nu = np.exp(place[:, players])[:, None, None] if place.shape[1] > players else 0.0
     rise = np.exp((strengths[:, :, None] - strengths[:, None, :]) / 2)
@@ -137,14 +138,14 @@ def add_virtual(
             information[:, players, players] += weight * tied * (1 - tied)
 
 
-def fitted(place: FloatArray, players: int) -> Fitted:
+def fitted(place: FloatArray, players: int) -> DavidsonFit:
     """Strengths and ν from the parameters."""
     strengths = place[:, :players]
     tie = np.exp(place[:, players]) if place.shape[1] > players else np.zeros(len(place))
-    return Fitted(strengths - strengths.mean(axis=1, keepdims=True), tie)
+    return DavidsonFit(strengths - strengths.mean(axis=1, keepdims=True), tie)
 
 
-def parameters(fitted: Fitted) -> FloatArray:
+def parameters(fitted: DavidsonFit) -> FloatArray:
     """The parameters of a fit: strengths, and log ν if there are ties."""
     if not fitted.tie.any():
         return fitted.strengths.copy()

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.interfaces import Codes, FloatArray, Integers
 from assay.stats.matches import Matches
-from assay.stats.ranking import ONE_ITEM, Ranked, open_ranks, unranged
+from assay.stats.ranking import ONE_ITEM, Ranked, open_ranks, without_ranges
 from assay.stats.student import t_quantile
 
 START = 1500.0
@@ -30,7 +30,7 @@ Orders = Codes
 def k_factor(
     played: int, k_start: float = K_START, k_floor: float = K_FLOOR, decay: float = DECAY
 ) -> float:
-    """How far a match moves a player who has played this many before."""
+    """Return how far a match moves a player who has played this many before."""
     return float((k_start - k_floor) * np.exp(-decay * played) + k_floor)
 
 
@@ -84,9 +84,9 @@ def elo(
     found = shuffled(matches, seed=seed)
     items = matches.items
     if items < 2:
-        return found, unranged(found.mean, ONE_ITEM)
+        return found, without_ranges(found.mean, ONE_ITEM)
     if len(matches.item) > MOST_RESAMPLED:
-        return found, unranged(
+        return found, without_ranges(
             found.mean, f"none: Elo does not resample more than {MOST_RESAMPLED:,} matches"
         )
     covariance = _covariance(
@@ -104,7 +104,7 @@ def elo(
 
 
 def _covariance(matches: Matches, rounds: int, random: np.random.Generator) -> FloatArray:
-    """How the mean ratings vary and covary with the items.
+    """Return how the mean ratings vary and covary with the items.
 
     The rounds' means vary with the items and with their few shuffles. The latter's share is known from the differences
     between these, and is taken off. Each round has further matches at random, about one for each player: who won all
@@ -160,12 +160,12 @@ def _shuffles(matches: Matches, orders: list[Orders], random: np.random.Generato
         for row, order in zip(places, part, strict=True):
             row[: len(order)] = random.permutation(order)
         found.append(
-            _played(table, payoff, np.ascontiguousarray(places.T), matches.players + 2)[:, :-2]
+            _play(table, payoff, np.ascontiguousarray(places.T), matches.players + 2)[:, :-2]
         )
     return np.concatenate(found)
 
 
-def _played(table: Integers, payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
+def _play(table: Integers, payoff: FloatArray, orders: Orders, players: int) -> FloatArray:
     """Play the matches (steps x shuffles), one step after another, all shuffles side by side."""
     steps, width = orders.shape
     ratings = np.full(width * players, START)

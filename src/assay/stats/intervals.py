@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from assay.interfaces import FloatArray, IntArray, Integers, Mask, Scale
+from assay.records import JsonObject
 from assay.stats.student import beta_quantile, binomial_quantile, f_tail, t_quantile
 
 _RESAMPLES = 10_000
@@ -87,7 +88,8 @@ def wilson_of_items(
 
 
 def effective_samples(values: FloatArray, samples: int) -> float:
-    """How many independent verdicts would tell as much about the mean of per-item pass rates, at most the samples."""
+    """Return how many independent verdicts would tell as much about the mean of per-item pass
+    rates, at most the samples."""
     items, effect = _design(values, min(max(float(values.mean()), 0.0), 1.0), None)
     return min(items / effect, float(samples))
 
@@ -353,10 +355,10 @@ def item_weights(item: Integers, weights: FloatArray | None = None) -> FloatArra
     return None if counts.min() == counts.max() else counts / counts.mean()
 
 
-def cluster_fields(name: str, per_item: FloatArray | None, clusters: Integers) -> dict[str, Any]:
+def cluster_fields(name: str, per_item: FloatArray | None, clusters: Integers) -> JsonObject:
     """Return what a row says about its clusters: their number, how much items of one are alike (the intraclass
     correlation, by analysis of variance), and by how much that multiplies the variance of the mean."""
-    fields: dict[str, Any] = {"cluster_by": name, "cluster_count": len(np.unique(clusters))}
+    fields: JsonObject = {"cluster_by": name, "cluster_count": len(np.unique(clusters))}
     if per_item is None or not 1 < fields["cluster_count"] < len(per_item):
         return fields
     effect = float(item_contributions(clusters, per_item).var(ddof=1)) / fields["cluster_count"]

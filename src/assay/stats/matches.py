@@ -90,7 +90,8 @@ class Reconciled(NamedTuple):
 
 
 def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: Integers) -> Reconciled:
-    """What the verdicts on each pair of answers come to: rows from one of `starts` to the next are of one pair.
+    """Return what the verdicts on each pair of answers come to: rows from one of `starts` to the
+    next are of one pair.
 
     `seats` is how many orders of the seats a row's pair was to be judged in. Who does not win in each of them does not
     win: verdicts that disagree, or one where there should be two, are a tie.
@@ -110,7 +111,7 @@ def reconciled(starts: Ints, half_points: npt.NDArray[np.int8], seats: Integers)
 
 def pieces(met: Flags) -> list[list[int]]:
     """The groups of players that are linked by matches, the largest first. More than one: they cannot be compared."""
-    found = _groups(_reached(met | met.T))
+    found = _groups(_reach(met | met.T))
     return sorted(found, key=lambda group: (-len(group), group))
 
 
@@ -119,14 +120,14 @@ def rungs(wins: Ints, ties: Ints) -> list[list[int]]:
 
     More than one: the most likely difference between them is infinite.
     """
-    reached = _reached((wins > 0) | (ties > 0))
+    reached = _reach((wins > 0) | (ties > 0))
     return sorted(
         _groups(reached & reached.T), key=lambda group: (-int(reached[group[0]].sum()), group)
     )
 
 
 def bounded(wins: Ints, ties: Ints) -> bool:
-    """Whether finite strengths are the most likely ones.
+    """Return whether finite strengths are the most likely ones.
 
     Players must be on one rung. And where there are ties, some way round must have more wins than ties: if A beat B
     and tied with B, ever larger strengths of A with ever more ties fit ever better.
@@ -146,7 +147,7 @@ def bounded(wins: Ints, ties: Ints) -> bool:
     return True
 
 
-def _reached(links: Flags) -> Flags:
+def _reach(links: Flags) -> Flags:
     """Whom each player reaches over any number of links."""
     reached = links | np.eye(len(links), dtype=np.bool_)
     while True:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from assay.interfaces import FloatArray, Mask
 from assay.stats.davidson import (
-    Fitted,
+    DavidsonFit,
     Tally,
     Virtual,
     add_virtual,
@@ -87,9 +87,9 @@ def bradley_terry(
     strengths = found.strengths[0]
     tie = float(found.tie[0])
     if blocks.items < 2:
-        return BradleyTerry(unranged(strengths, ONE_ITEM), tie, weight)
-    drawn = _refitted(blocks, found, whole, rounds, random)
-    return BradleyTerry(_ranked(strengths, drawn, blocks.items, level), tie, weight)
+        return BradleyTerry(without_ranges(strengths, ONE_ITEM), tie, weight)
+    drawn = _refit(blocks, found, whole, rounds, random)
+    return BradleyTerry(_with_ranges(strengths, drawn, blocks.items, level), tie, weight)
 
 
 def win_rates(
@@ -101,11 +101,11 @@ def win_rates(
     points, games = blocks.by_player()
     value = points.sum(axis=0, dtype=np.float64) / games.sum(axis=0, dtype=np.float64)
     if blocks.items < 2:
-        return unranged(value, ONE_ITEM)
+        return without_ranges(value, ONE_ITEM)
     drawn = blocks.drawn(rounds, random)
     virtual = _virtual(blocks, rounds, random)
     rates = (drawn @ points + virtual.won) / (drawn @ games + virtual.won + virtual.lost)
-    ranked = _ranked(value, rates, blocks.items, level)
+    ranked = _with_ranges(value, rates, blocks.items, level)
     spans = [_rate_interval(matches, player, level) for player in range(matches.players)]
     low, high = (
         np.array([np.nan if end is None else end for end in ends])
@@ -163,7 +163,7 @@ class _Blocks:
         self.weight = len(cells) / max(met, 1)
 
     def tally(self, weights: Weights) -> Tally:
-        """What happened in rounds that have the blocks so often."""
+        """Return what happened in rounds that have the blocks so often."""
         met, payoff = (
             (weights @ self.played).astype(np.float64),
             (weights @ self.payoff).astype(np.float64),
@@ -175,13 +175,14 @@ class _Blocks:
         return Tally(played, points.sum(axis=2), (weights @ self.ties).astype(np.float64))
 
     def scores(self, place: FloatArray) -> Weights:
-        """How each block pulls at each parameter: what happened in it less what was to be expected."""
+        """Return how each block pulls at each parameter: what happened in it less what was to be
+        expected."""
         expected, tied = (
             table[0, self.first, self.second].astype(np.float32)
             for table in chances(place, self.players)
         )
         surprise: Weights = (self.payoff - self.played * expected).astype(np.float32, copy=False)
-        found = self._summed(surprise, -surprise)
+        found = self._player_sums(surprise, -surprise)
         ties = self.ties - self.played @ tied
         return (
             found
@@ -191,11 +192,11 @@ class _Blocks:
 
     def by_player(self) -> tuple[Weights, Weights]:
         """Points and matches of each player (blocks x players)."""
-        return self._summed(self.payoff, self.played - self.payoff), self._summed(
+        return self._player_sums(self.payoff, self.played - self.payoff), self._player_sums(
             self.played, self.played
         )
 
-    def _summed(self, first: Weights, second: Weights) -> Weights:
+    def _player_sums(self, first: Weights, second: Weights) -> Weights:
         """Sums over the pairs of each player, of what the first and the second of each pair get."""
         sums = np.zeros((self.count, self.players), np.float32)
         piece = max(1, _FITTED // self.players)
@@ -208,7 +209,7 @@ class _Blocks:
         return sums
 
     def drawn(self, rounds: int, random: np.random.Generator) -> Weights:
-        """How often each round has each block."""
+        """Return how often each round has each block."""
         drawn = np.empty((rounds, self.count), np.float32)
         piece = max(1, _DRAWS // self.count)
         for start in range(0, rounds, piece):
@@ -219,8 +220,8 @@ class _Blocks:
         return drawn
 
 
-def _refitted(
-    blocks: _Blocks, fitted: Fitted, whole: Tally, rounds: int, random: np.random.Generator
+def _refit(
+    blocks: _Blocks, fitted: DavidsonFit, whole: Tally, rounds: int, random: np.random.Generator
 ) -> FloatArray:
     """The strengths in every round (rounds x players).
 
@@ -229,7 +230,7 @@ def _refitted(
     """
     drawn = blocks.drawn(rounds, random)
     virtual = _virtual(blocks, rounds, random)
-    stepped = _stepped(blocks, fitted, whole, drawn, virtual)
+    stepped = _newton_step(blocks, fitted, whole, drawn, virtual)
     few = _fits(blocks, drawn[:_CHECKED], _some(virtual, slice(_CHECKED)), fitted)
     off = np.sqrt(np.square(few - stepped[:_CHECKED]).mean(axis=0)) / stepped.std(axis=0)
     if off.max() < _NEAR:
@@ -239,8 +240,8 @@ def _refitted(
     )
 
 
-def _stepped(
-    blocks: _Blocks, found: Fitted, whole: Tally, drawn: Weights, virtual: Virtual
+def _newton_step(
+    blocks: _Blocks, found: DavidsonFit, whole: Tally, drawn: Weights, virtual: Virtual
 ) -> FloatArray:
     place = parameters(found)
     information = slopes(place, whole, even(blocks.weight, blocks.players))[1][0]
@@ -249,13 +250,13 @@ def _stepped(
     return fitted(place + np.linalg.solve(information, gradient.T).T, blocks.players).strengths
 
 
-def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, fitted: Fitted) -> FloatArray:
+def _fits(blocks: _Blocks, drawn: Weights, virtual: Virtual, fitted: DavidsonFit) -> FloatArray:
     piece = max(1, _FITTED // blocks.players**2)
     strengths: list[FloatArray] = []
     for start in range(0, len(drawn), piece):
         part = slice(start, start + piece)
         tally = blocks.tally(drawn[part])
-        begin = Fitted(*(np.repeat(one, len(tally.points), axis=0) for one in fitted))
+        begin = DavidsonFit(*(np.repeat(one, len(tally.points), axis=0) for one in fitted))
         strengths.append(fit(tally, _some(virtual, part), start=begin, tolerance=1e-3).strengths)
     return np.concatenate(strengths) if strengths else np.zeros((0, blocks.players))
 
@@ -280,7 +281,7 @@ def _some(virtual: Virtual, rounds: slice) -> Virtual:
 # ---- ranks
 
 
-def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> Ranked:
+def _with_ranges(value: FloatArray, drawn: FloatArray, items: int, level: float) -> Ranked:
     """Intervals from percentiles, widened from the normal to Student's quantile: plain ones are too narrow for few
     items (Hesterberg 2015)."""
     t = t_quantile((1 + level) / 2, items - 1)
@@ -291,9 +292,10 @@ def _ranked(value: FloatArray, drawn: FloatArray, items: int, level: float) -> R
 
 
 def _behind(value: FloatArray, drawn: FloatArray, tail: float) -> Mask:
-    """Whether each player surely stands behind each other one: it is ahead in less than a `tail` of the rounds, and
-    they lie apart by more than the largest of all pairs' distances goes astray but in a share of two `tail`s of the
-    rounds, in standard errors (`drawn`: players x rounds).
+    """Return whether each player surely stands behind each other one: it is ahead in less than a
+    `tail` of the rounds, and they lie apart by more than the largest of all pairs' distances goes
+    astray but in a share of two `tail`s of the rounds, in standard errors (`drawn`: players x
+    rounds).
 
     Told apart one by one, four players who are all alike would be separated somewhere in one ranking of ten; and the
     standard errors of very few items say little.
@@ -319,7 +321,7 @@ def open_ranks(behind: Mask) -> tuple[Ints, Ints]:
     return 1 + behind.sum(axis=1), len(behind) - behind.sum(axis=0)
 
 
-def unranged(value: FloatArray, why: str) -> Ranked:
+def without_ranges(value: FloatArray, why: str) -> Ranked:
     """Values of which nobody knows how sure they are."""
     nothing = np.full(len(value), np.nan)
     return Ranked(

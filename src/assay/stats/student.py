@@ -134,7 +134,7 @@ def smallest_difference(deviation: float, n: int, alpha: float = 0.05) -> float:
 
 
 def items_for_difference(deviation: float, difference: float, alpha: float = 0.05) -> int | None:
-    """How many items find a true `difference`; None if none would."""
+    """Return how many items find a true `difference`; None if none would."""
 
     def finds(n: int) -> bool:
         return smallest_difference(deviation, n, alpha) <= abs(difference)

@@ -46,7 +46,8 @@ def json_of(response: Response, field: str | None = None) -> Any:
 
 
 def without_reasoning(text: str) -> str:
-    """What follows the last closing tag; empty if the reasoning never ends. Text without tags comes back as it is.
+    """Return what follows the last closing tag; empty if the reasoning never ends. Text without
+    tags comes back as it is.
 
     A closing tag alone is usual (the chat template has written the opener); an opening tag alone means that the model
     ran out of tokens before it answered.
@@ -83,7 +84,7 @@ def without_markdown(text: str) -> str:
     return _MARKDOWN.sub("", text) if _MARKS.search(text) else text
 
 
-def spelled(*words: str) -> str:
+def spellings(*words: str) -> str:
     """The words in the three usual spellings, as alternatives."""
     found = dict.fromkeys(
         way for word in words for way in (word, word[:1].upper() + word[1:], word.upper())

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from assay.text.answers import last_box, spelled, without_markdown, without_reasoning
+from assay.text.answers import last_box, spellings, without_markdown, without_reasoning
 from assay.text.normalise import squad
 
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|mathrm|mathbf|mbox)\s*\{([^{}]*)\}|\$")
@@ -16,7 +16,7 @@ _GO_ON = r"because|since|as|for|and|given|due|which|where|considering|based|so"
 _NOUNS = ("answer", "choice", "option", "response", "pick", "solution")
 _VERBS = ("choose", "pick", "select", "go with", "say", "answer with")
 _SO = ("therefore", "thus", "so", "hence")
-_CUE_WORD = re.compile(f"{spelled(*_NOUNS, *_VERBS, *_SO)}|####")
+_CUE_WORD = re.compile(f"{spellings(*_NOUNS, *_VERBS, *_SO)}|####")
 _CUES = (
     rf"(?:{'|'.join(_NOUNS)})s?(?:\s+(?:here|to (?:this|the) question|choice|option))?"
     r"\s*(?:is|:|=|would be|should be|must be|→|->|-)\s*(?:is|:|that)?\s*(?:clearly|therefore|most likely|thus)?\s*",
@@ -73,7 +73,7 @@ def find_choice(
     if found is not None:
         return found
     cues = [cue.start() for cue in _CUE_WORD.finditer(answer)]
-    found = _cued(answer, patterns, cues, options)
+    found = _label_after_cue(answer, patterns, cues, options)
     if found is not None:
         return found or None
     small = list(_at(cues, patterns["small"], answer))
@@ -103,7 +103,7 @@ def _alone(text: str, patterns: dict[str, re.Pattern[str]], labels: tuple[str, .
     )
 
 
-def _cued(
+def _label_after_cue(
     text: str,
     patterns: dict[str, re.Pattern[str]],
     cues: Sequence[int],

@@ -6,13 +6,14 @@ by the caller, who knows the folder.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
+from assay.records import JsonMapping, JsonObject, as_list, as_object
 from assay.text.expected import answer_fields
 from assay.text.media import KINDS, part_of
 from assay.text.messages import content_text
@@ -45,16 +46,16 @@ class Asked(msgspec.Struct):
     """What an item asks: messages, parameters of its own, and whether each open turn of the user is answered."""
 
     messages: list[Message]
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     each: bool = False
 
 
-def conversation_in(fields: Mapping[str, Any]) -> tuple[str, list[Message]] | None:
+def conversation_in(fields: JsonMapping) -> tuple[str, list[Message]] | None:
     """The conversation among an item's fields, with the name of its field; None if there is none. Beside a question
     only `messages` are one."""
     asks = [name for name in DEFAULT_FIELDS if isinstance(fields.get(name), str)]
     for name in HOLDERS[:1] if asks else HOLDERS:
-        turns = _listed(fields[name]) if name in fields else None
+        turns = _list_in(fields[name]) if name in fields else None
         if not turns:
             continue
         if name == "turns" and all(isinstance(turn, str) for turn in turns):
@@ -65,7 +66,7 @@ def conversation_in(fields: Mapping[str, Any]) -> tuple[str, list[Message]] | No
     return None
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_in(value: Any) -> list[Any]:
     """A list; also one that a table's cell holds as JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -109,7 +110,7 @@ def _messages(turns: list[Any], name: str) -> Iterator[Message]:
             yield made
 
 
-def _shared_calls(turn: Mapping[str, Any], number: int) -> list[Any]:
+def _shared_calls(turn: JsonMapping, number: int) -> list[Any]:
     """ShareGPT's call of a tool: a turn whose value is the JSON of a call, or of several."""
     value = turn.get("value", turn.get("content"))
     try:
@@ -119,15 +120,14 @@ def _shared_calls(turn: Mapping[str, Any], number: int) -> list[Any]:
             f"the tool call in message {number} is not JSON",
             fix='write {"name": …, "arguments": …}',
         ) from None
-    calls: list[Any] = decoded if isinstance(decoded, list) else [decoded]
     return [
         {"id": f"call_{number}_{n}", "type": "function", "function": _function(call)}
-        for n, call in enumerate(calls, 1)
+        for n, call in enumerate(as_list(decoded), 1)
     ]
 
 
 def _function(call: Any) -> Message:
-    fields: dict[str, Any] = call if isinstance(call, dict) else {}
+    fields = as_object(call)
     arguments = fields.get("arguments", fields.get("parameters", fields.get("input")))
     text = (
         arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
@@ -155,12 +155,12 @@ def _split(message: Message, place: str) -> Iterator[Message]:
     if not results or parts:
         rest = {
             **message,
-            "content": _joined(parts) if calls and not message.get("tool_calls") else parts,
+            "content": _joint_content(parts) if calls and not message.get("tool_calls") else parts,
         }
         yield {**rest, "tool_calls": calls} if calls else rest
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joint_content(parts: list[Any]) -> Any:
     """The content beside calls: plain text, null where there is none."""
     return parts if any("text" not in part for part in parts) else content_text(parts) or None
 
@@ -189,7 +189,7 @@ def _part(part: Any, place: str) -> Any:
         raise UserError(f"{place}: {error.what}", fix=error.fix) from None
 
 
-def _media(part: Mapping[str, Any], kind: str) -> Message:
+def _media(part: JsonMapping, kind: str) -> Message:
     source: Any = part.get("source")
     if isinstance(source, dict):  # Anthropic's
         if source.get("type") == "text":
@@ -210,17 +210,17 @@ def _media(part: Mapping[str, Any], kind: str) -> Message:
 # ---- files that stand beside the conversation
 
 
-def _with_media(messages: list[Message], fields: Mapping[str, Any]) -> list[Message]:
+def _with_media(messages: list[Message], fields: JsonMapping) -> list[Message]:
     """With the row's `images` and `audios` at their places: `<image>` in a text, or a part {type: image} alone."""
     queues: dict[str, list[Any]] = {}
     for kind in KINDS:
         held = fields.get(f"{kind}s", fields.get(kind))
         queues[kind] = list(held) if isinstance(held, list) else [held] if held else []
     counts = {kind: len(queue) for kind, queue in queues.items()}
-    return [_filled(message, queues, counts) for message in messages]
+    return [_with_files(message, queues, counts) for message in messages]
 
 
-def _filled(message: Message, queues: dict[str, list[Any]], counts: dict[str, int]) -> Message:
+def _with_files(message: Message, queues: dict[str, list[Any]], counts: dict[str, int]) -> Message:
     content = message.get("content")
     if isinstance(content, str) and any(counts.values()) and _PLACE.search(content):
         pieces = _PLACE.split(content)  # texts and kinds in turn
@@ -231,10 +231,10 @@ def _filled(message: Message, queues: dict[str, list[Any]], counts: dict[str, in
         ]
     if not isinstance(content, list):
         return message
-    return {**message, "content": [_placed(part, queues, counts) for part in content]}
+    return {**message, "content": [_file_at(part, queues, counts) for part in content]}
 
 
-def _placed(part: Any, queues: dict[str, list[Any]], counts: dict[str, int]) -> Any:
+def _file_at(part: Any, queues: dict[str, list[Any]], counts: dict[str, int]) -> Any:
     kind = part.get("type") if isinstance(part, dict) and len(part) == 1 else None
     if kind not in queues:
         return part
@@ -249,7 +249,7 @@ def _placed(part: Any, queues: dict[str, list[Any]], counts: dict[str, int]) -> 
 
 def tools_in(value: Any) -> list[Any]:
     """A row's tools as OpenAI's API wants them: also Anthropic's, bare functions, and a table's cell with JSON."""
-    tools = _listed(value)
+    tools = _list_in(value)
     if not tools:
         raise UserError("`tools` is not a list of tools", fix=_TOOLS)
     return [_tool(tool, number) for number, tool in enumerate(tools, 1)]

@@ -62,14 +62,14 @@ class _Table:
         return self.before[-1][-1]
 
     def fill(self, words: list[str]) -> None:
-        first, last = _changed(self.words, words)
+        first, last = _difference(self.words, words)
         self.words = words
         self._fill_before(first)
         self._fill_after(last)
 
     def with_shift(self, words: list[str]) -> int:
         """The distance of these words, which are the same in another order."""
-        first, last = _changed(self.words, words)
+        first, last = _difference(self.words, words)
         row = self.before[first]
         for number in range(first, last):
             row = self._next(row, number, words[number])
@@ -143,7 +143,8 @@ class _Table:
 
 
 def _best_shift(table: _Table, tried: int) -> tuple[int, list[str], int]:
-    """How much the best shift gains, the text after it, and how many have been tried in all."""
+    """Return how much the best shift gains, the text after it, and how many have been tried in
+    all."""
     words = table.words
     align, reference_wrong, text_wrong = table.alignment()
     best: tuple[int, int, int, int, list[str]] | None = None
@@ -160,7 +161,7 @@ def _best_shift(table: _Table, tried: int) -> tuple[int, list[str], int]:
             if target == before:
                 continue
             before = target
-            shifted = _shifted(words, start, length, target)
+            shifted = _after_shift(words, start, length, target)
             candidate = (
                 table.distance - table.with_shift(shifted),
                 length,
@@ -176,7 +177,7 @@ def _best_shift(table: _Table, tried: int) -> tuple[int, list[str], int]:
     return (best[0], best[-1], tried) if best else (0, words, tried)
 
 
-def _shifted(words: list[str], start: int, length: int, target: int) -> list[str]:
+def _after_shift(words: list[str], start: int, length: int, target: int) -> list[str]:
     end = start + length
     if target < start:
         return words[:target] + words[start:end] + words[target:start] + words[end:]
@@ -185,7 +186,7 @@ def _shifted(words: list[str], start: int, length: int, target: int) -> list[str
     return words[:start] + words[end:target] + words[start:end] + words[target:]
 
 
-def _changed(words: list[str], others: list[str]) -> tuple[int, int]:
+def _difference(words: list[str], others: list[str]) -> tuple[int, int]:
     """From where to where two texts of one length differ."""
     first, last = 0, len(words)
     while first < last and words[first] == others[first]:

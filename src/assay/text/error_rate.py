@@ -75,7 +75,7 @@ def places_of(parts: Sequence[Hashable]) -> dict[Hashable, int]:
 
 
 def _common(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """How many parts the two begin with in common."""
+    """Return how many parts the two begin with in common."""
     if first[:1] != second[:1]:
         return 0
     for place, (one, other) in enumerate(zip(first, second, strict=False)):

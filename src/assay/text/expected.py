@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.registry import nearest
 
 USUAL_FIELDS = ("expected_output", "answer", "answers", "target", "label", "expected_content")
@@ -23,7 +23,7 @@ _ANSWER_NAME = re.compile(
 
 
 def answer_fields(names: Iterable[str]) -> list[str]:
-    """Those of some fields that probably hold the answer."""
+    """Return those of some fields that probably hold the answer."""
     return [
         name
         for name in names
@@ -75,7 +75,7 @@ def answers_listed(item: Item, field: str | None = None) -> Item:
     return replace(item, ground_truth=[""] if truth == [] else truth)
 
 
-def _field(ground_truth: dict[str, Any], field: str | None) -> Any:
+def _field(ground_truth: JsonObject, field: str | None) -> Any:
     if field is not None:
         if field not in ground_truth:
             raise NoExpectation(

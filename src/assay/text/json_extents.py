@@ -30,7 +30,7 @@ def extents(
 ) -> Iterator[tuple[str, int | None, bytes]]:
     """(key, None, value) of each field of the file's one object. A list under a key in `split` is given as empty, and
     then its entries follow with their numbers; of one in `skip`, or of any for None, they do not."""
-    window = _Window(file)
+    window = _ByteWindow(file)
     window.take(b"{")
     if window.peek() == b"}":
         return
@@ -55,7 +55,7 @@ def extents(
     window.take(b"}")
 
 
-class _Window:
+class _ByteWindow:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._data = file.read(len(BOM_UTF8))
@@ -83,13 +83,13 @@ class _Window:
         self.take(b"[")
         if self.peek() != b"]":
             while True:
-                yield self._indented() or (self.value(),)
+                yield self._entries_by_indent() or (self.value(),)
                 if self.peek() != b",":
                     break
                 self.take(b",")
         self.take(b"]")
 
-    def _indented(self) -> list[Raw]:
+    def _entries_by_indent(self) -> list[Raw]:
         """The entries that stand whole in the window, if a line that begins as this entry's does ends the last of them.
         It is only a guess where that is, but no other place would make them a list."""
         if self.peek() != b"{" or self._offset + self._at < self._odd:
@@ -113,7 +113,7 @@ class _Window:
         """The bytes of the value that begins here."""
         first = self.peek()
         if first in b"{[" and first:
-            return self._bracketed()
+            return self._in_brackets()
         if first == b'"':
             return self._text()
         while (end := _SCALAR_END.search(self._data, self._at)) is None and self._more():
@@ -129,7 +129,7 @@ class _Window:
                 raise self.broken("a text has no end")
         return self._cut(token.end())
 
-    def _bracketed(self) -> bytes:
+    def _in_brackets(self) -> bytes:
         depth, scanned = 0, 0  # relative to where the value begins, which moves as the window grows
         while True:
             start = self._at

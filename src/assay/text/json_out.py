@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+from assay.records import JsonObject
+
 _LANGUAGE = re.compile(r"[ \t]*([\w+-]*)")
 _OPENING = re.compile(r"[{\[]")
 _OBJECT = re.compile(r"\{\s*\"")
@@ -82,10 +84,10 @@ def _in_prose(text: str) -> list[Any]:
     return values
 
 
-def objects_in(text: str) -> list[tuple[int, int, dict[str, Any]]]:
+def objects_in(text: str) -> list[tuple[int, int, JsonObject]]:
     """(begin, end, object) of the JSON objects of a text, in order, line feeds in their strings allowed; those inside
     others are left to them."""
-    found: list[tuple[int, int, dict[str, Any]]] = []
+    found: list[tuple[int, int, JsonObject]] = []
     at = failures = read = 0
     for opening in _OBJECT.finditer(text):
         if opening.start() < at:
@@ -102,8 +104,8 @@ def objects_in(text: str) -> list[tuple[int, int, dict[str, Any]]]:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """What a dotted path leads to (`a.b`, `items.0.name`, `items[0].name`; a literal key with dots comes first);
-    KeyError if there is nothing."""
+    """Return what a dotted path leads to (`a.b`, `items.0.name`, `items[0].name`; a literal key
+    with dots comes first); KeyError if there is nothing."""
     if isinstance(value, dict) and path in value:
         return value[path]
     for step in path.replace("[", ".").replace("]", "").split("."):

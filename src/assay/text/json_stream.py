@@ -39,8 +39,9 @@ class BrokenJson(ValueError):
 
 
 def json_entries(file: IO[bytes]) -> tuple[Shape, Iterator[tuple[str, Any]]]:
-    """What the file is, and (key, value) of each entry; the key is empty for lists and lines. A file that begins with
-    an object is an object of entries if its first value is an object, too, else lines."""
+    """Return what the file is, and (key, value) of each entry; the key is empty for lists and
+    lines. A file that begins with an object is an object of entries if its first value is an
+    object, too, else lines."""
     window = _Window(file)
     shape = _shape(window)
     return shape, _entries(window, shape)
@@ -117,7 +118,7 @@ def _parts(
             yield name, None, window.value()
         else:
             yield name, None, []
-            for number, (_, entry) in enumerate(_bracketed(window, "list")):
+            for number, (_, entry) in enumerate(_entries_here(window, "list")):
                 yield name, number, entry
 
 
@@ -126,24 +127,24 @@ def _entries(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
         while window.peek():
             yield "", window.value()
         return
-    yield from _bracketed(window, shape)
+    yield from _entries_here(window, shape)
     if window.peek():
         raise window.broken("there is more after the end of the JSON")
 
 
-def _bracketed(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
+def _entries_here(window: "_Window", shape: Shape) -> Iterator[tuple[str, Any]]:
     """The entries of a list or an object that begins here."""
     if shape == "object":
         for key in _keys(window):
             yield key, window.value()
         return
-    for _ in _separated(window, "[]"):
+    for _ in _each_entry(window, "[]"):
         yield "", window.value()
 
 
 def _keys(window: "_Window") -> Iterator[str]:
     """The keys of an object; a caller that asks for the next one has taken the value."""
-    for _ in _separated(window, "{}"):
+    for _ in _each_entry(window, "{}"):
         if window.peek() != '"':
             raise window.broken("expected a key")
         key = window.value()
@@ -151,7 +152,7 @@ def _keys(window: "_Window") -> Iterator[str]:
         yield key
 
 
-def _separated(window: "_Window", brackets: str) -> Iterator[None]:
+def _each_entry(window: "_Window", brackets: str) -> Iterator[None]:
     window.take(brackets[0])
     if window.peek() != brackets[1]:
         while True:

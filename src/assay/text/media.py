@@ -17,6 +17,7 @@ from typing import Any
 from assay import reading
 from assay.errors import TransientError, UserError
 from assay.interfaces import Message
+from assay.records import JsonMapping, JsonObject
 
 KINDS = ("image", "audio", "file")
 MEDIA_MB = 20.0  # for one file; the variable ASSAY_MEDIA_MB says otherwise
@@ -53,7 +54,7 @@ _ESCAPED = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
 def media_type(content: bytes) -> str:
-    """What a file is, by its first bytes; "" if it is none that can be sent."""
+    """Return what a file is, by its first bytes; "" if it is none that can be sent."""
     known = next((name for start, name in _STARTS if content.startswith(start)), "")
     if known:
         return known
@@ -82,7 +83,7 @@ def described(text: str, base: Path, folder: Path, kind: str = "image") -> tuple
     if stat is None:
         raise UserError(f"the {noun} {text!r} is outside {str(folder)!r}", fix="move it there")
     _check_size(stat.st_size, f"the {noun} {text!r}")
-    found, digest = _read(str(file), stat.st_size, stat.st_mtime_ns)
+    found, digest = _type_and_digest(str(file), stat.st_size, stat.st_mtime_ns)
     if _kind(found) != kind:
         what = f"{file.name!r} is not {_AN[kind]}" + (f": it is {found}" if found else "")
         raise UserError(what, where=str(file), fix=f"{_SENT[kind]} can be sent")
@@ -104,7 +105,7 @@ def _check_size(size: int, what: str) -> None:
 
 
 @lru_cache(maxsize=1 << 16)
-def _read(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
+def _type_and_digest(path: str, size: int, mtime_ns: int) -> tuple[str, str]:
     """Type and digest of a file; with its size and time, so that a changed one is read again."""
     try:
         content = reading.content(path)
@@ -123,10 +124,10 @@ def _digest(content: bytes) -> str:
 def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> Message:
     """A part by address or with data, as OpenAI's API has it; by path {type, path}, to be found by whoever knows the
     folder. `source` is a text, or a mapping with one of path, url, data."""
-    more: dict[str, Any] = dict(detail or {})
+    more: JsonObject = dict(detail or {})
     declared = ""
     if isinstance(source, Mapping):
-        fields: Mapping[str, Any] = source
+        fields: JsonMapping = source
         more = {
             name: fields[name] for name in ("detail", "name") if isinstance(fields.get(name), str)
         } | more
@@ -139,7 +140,7 @@ def part_of(kind: str, source: Any, detail: Mapping[str, str] | None = None) -> 
             ).decode()
         if name in ("data", "bytes") and isinstance(source, str) and not source.startswith("data:"):
             return wire(
-                {"type": kind, "media_type": _typed(source, declared, kind), **more}, source
+                {"type": kind, "media_type": _media_type_of(source, declared, kind), **more}, source
             )
     if not isinstance(source, str) or not source:
         raise UserError(
@@ -165,11 +166,11 @@ def data_url(url: str) -> tuple[str, str]:
 def _blob(text: str) -> bytes:
     """Binary data of a table as a row's JSON has them: as base64, or, from Parquet, bytes beyond ASCII as \\xNN."""
     if "\\x" not in text:
-        return _decoded(text, "file")
+        return _from_base64(text, "file")
     return _ESCAPED.sub(lambda byte: bytes([int(byte[1], 16)]), text.encode())
 
 
-def _at_address(kind: str, url: str, more: Mapping[str, Any]) -> Message:
+def _at_address(kind: str, url: str, more: JsonMapping) -> Message:
     if kind == "file":
         return {
             "type": "file",
@@ -182,13 +183,13 @@ def _at_address(kind: str, url: str, more: Mapping[str, Any]) -> Message:
     }
 
 
-def _typed(data: str, declared: str, kind: str) -> str:
+def _media_type_of(data: str, declared: str, kind: str) -> str:
     """The media type of base64 text: by its bytes, else as it is declared."""
-    found = media_type(_decoded(data[: _HEAD // 3 * 4], kind))
+    found = media_type(_from_base64(data[: _HEAD // 3 * 4], kind))
     return found or (declared if "/" in declared else f"{kind}/{declared}")
 
 
-def _decoded(data: str, kind: str) -> bytes:
+def _from_base64(data: str, kind: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -200,7 +201,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def wire(reference: Mapping[str, Any], data: str) -> Message:
+def wire(reference: JsonMapping, data: str) -> Message:
     """The part of OpenAI's API for a reference, with its bytes as base64."""
     kind, found = reference["type"], reference["media_type"]
     if kind == "audio":
@@ -229,7 +230,7 @@ def separated(messages: list[Message]) -> tuple[list[Message], dict[str, str]]:
         if inline is None:
             return part
         reference, text = inline
-        content = _decoded(text, reference["type"])
+        content = _from_base64(text, reference["type"])
         _check_size(len(content), f"the data of {_AN[reference['type']]}")
         reference["media_type"] = media_type(content[:_HEAD]) or reference["media_type"]
         reference["digest"] = _digest(content)
@@ -303,7 +304,7 @@ def restored(messages: Sequence[Message], data: Mapping[str, str]) -> list[Messa
 
 
 def has_media(messages: Sequence[Message]) -> bool:
-    """Whether there is a part that is no text."""
+    """Return whether there is a part that is no text."""
     return any(isinstance(part, dict) and "text" not in part for part in _parts(messages))
 
 

@@ -85,7 +85,7 @@ class Number(NamedTuple):
     percent: bool
 
     def readings(self) -> tuple[Fraction, ...]:
-        """What it may mean: 50% is 50 or one half."""
+        """Return what it may mean: 50% is 50 or one half."""
         return (self.value, self.value / 100) if self.percent else (self.value,)
 
 

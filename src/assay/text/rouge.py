@@ -32,9 +32,9 @@ def overlap(given: str, reference: str) -> Overlap:
     """
     if given == reference:
         return _SAME
-    words = _short_counted(given) if len(given) <= _LONGEST_COUNTED else _counted(given)
+    words = _short_counted(given) if len(given) <= _LONGEST_COUNTED else _word_set(given)
     wanted = (
-        _short_counted(reference) if len(reference) <= _LONGEST_COUNTED else _counted(reference)
+        _short_counted(reference) if len(reference) <= _LONGEST_COUNTED else _word_set(reference)
     )
     shared = len(words & wanted)
     if not shared:
@@ -42,7 +42,7 @@ def overlap(given: str, reference: str) -> Overlap:
     return _of(shared, len(words), len(wanted))
 
 
-def _counted(text: str) -> frozenset[object]:
+def _word_set(text: str) -> frozenset[object]:
     """The words, each further occurrence of one as (word, number): what two such sets share is counted in one step."""
     words = text.split()
     found: set[object] = set(words)
@@ -56,7 +56,7 @@ def _counted(text: str) -> frozenset[object]:
     return frozenset(found)
 
 
-_short_counted = lru_cache(1 << 11)(_counted)
+_short_counted = lru_cache(1 << 11)(_word_set)
 
 
 # ---- ROUGE

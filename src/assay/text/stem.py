@@ -42,8 +42,8 @@ def stem(word: str) -> str:
 
 @lru_cache(1 << 12)
 def _stem(word: str) -> str:
-    word = _replaced(_final_y(_past(_plurals(word))), _STEP_2)
-    return _final_e(_last_suffix(_replaced(word, _STEP_3)))
+    word = _with_ending(_final_y(_past(_plurals(word))), _STEP_2)
+    return _final_e(_last_suffix(_with_ending(word, _STEP_3)))
 
 
 def _kinds(word: str) -> str:
@@ -56,7 +56,7 @@ def _kinds(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How many times a vowel is followed by a consonant."""
+    """Return how many times a vowel is followed by a consonant."""
     return _kinds(word).count("vc")
 
 
@@ -97,7 +97,7 @@ def _final_y(word: str) -> str:
     return word[:-1] + "i" if word.endswith("y") and _has_vowel(word[:-1]) else word
 
 
-def _replaced(word: str, endings: dict[str, str]) -> str:
+def _with_ending(word: str, endings: dict[str, str]) -> str:
     for ending in sorted(endings, key=len, reverse=True):
         if word.endswith(ending):
             base = word.removesuffix(ending)
@@ -153,7 +153,7 @@ def _nltk_stem(word: str) -> str:
     word = past if word.endswith("ied") else _past(word, _nltk_ends_short)
     if word.endswith("y") and len(word) > 2 and _kinds(word[:-1])[-1] == "c":
         word = word[:-1] + "i"
-    word = _last_suffix(_replaced(_nltk_long_suffix(word), _STEP_3))
+    word = _last_suffix(_with_ending(_nltk_long_suffix(word), _STEP_3))
     return _final_e(word, _nltk_ends_short)
 
 
@@ -169,4 +169,4 @@ def _nltk_long_suffix(word: str) -> str:
         word = word[:-2]
     if word.endswith("logi"):
         return word[:-1] if _measure(word[:-3]) > 0 else word
-    return _replaced(word, _NLTK_STEP_2)
+    return _with_ending(word, _NLTK_STEP_2)

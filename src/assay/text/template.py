@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Container, Generator
 from contextlib import contextmanager
 from functools import cache
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from assay.errors import UserError
-from assay.records import Item
+from assay.records import Item, JsonObject, as_object
+from assay.usercode import places_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template, nodes
@@ -24,7 +24,7 @@ _FIX = "make the template, or what it repeats, smaller (docs/prompts.md has the 
 LETTERS = 10_000_000  # of a prompt, and of any text or list on the way to it
 DEFAULT_FIELDS = ("prompt", "question", "problem")
 
-Variables = dict[str, Any]
+Variables = JsonObject
 Render = Callable[[Variables], Any]
 
 
@@ -35,15 +35,16 @@ def whole(item: Item) -> Variables:
 
 
 def variables(item: Item) -> Variables:
-    """What a template is given of an item: everything but a ground truth that the row gives as such."""
-    fields: dict[str, Any] = item.data if isinstance(item.data, dict) else {}
+    """Return what a template is given of an item: everything but a ground truth that the row gives
+    as such."""
+    fields = as_object(item.data)
     own = whole(item)
     del own["ground_truth"]
     return {**own, "item": own, **fields}
 
 
 def question(context: Variables) -> str:
-    """What an item asks by itself, where no template says it."""
+    """Return what an item asks by itself, where no template says it."""
     for field in DEFAULT_FIELDS:
         if field in context:
             return str(context[field])
@@ -64,11 +65,11 @@ def compiled(source: str, where: str) -> Callable[[Variables], str]:
         environment = _environment()
         parts = plain_parts(environment.parse(source), environment.globals)
         if parts is not None:
-            return _joined(parts, where)
-        return _rendered(environment.from_string(source), where)
+            return _join_parts(parts, where)
+        return _render_bounded(environment.from_string(source), where)
 
 
-def _joined(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], str]:
+def _join_parts(parts: list[tuple[bool, str]], where: str) -> Callable[[Variables], str]:
     def render(context: Variables) -> str:
         text = "".join([str(context[part]) if name else part for name, part in parts])
         if len(text) > LETTERS:
@@ -93,12 +94,12 @@ def expression(source: str, where: str) -> Callable[[Variables], Any]:
         try:
             return evaluate(context)
         except RuntimeError as error:
-            raise _refused(error, evaluate._template, where) from None
+            raise _template_error(error, evaluate._template, where) from None
 
     return value
 
 
-def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
+def _render_bounded(template: "Template", where: str) -> Callable[[Variables], str]:
     from assay.text.bounded_jinja import begin, joined
 
     environment = _environment()
@@ -108,30 +109,22 @@ def _rendered(template: "Template", where: str) -> Callable[[Variables], str]:
         try:
             return joined(template.root_render_func(template.new_context(context)))
         except RuntimeError as error:
-            raise _refused(error, template, where) from None
+            raise _template_error(error, template, where) from None
         except Exception:
             environment.handle_exception()
 
     return render
 
 
-def _refused(error: RuntimeError, template: "Template", where: str) -> Exception:
-    """What a bound says, with the template's line; any other error as it is."""
+def _template_error(error: RuntimeError, template: "Template", where: str) -> Exception:
+    """Return what a bound says, with the template's line; any other error as it is."""
     from assay.text.growth import Exceeded
 
     if not isinstance(error, (Exceeded, RecursionError)):
         return error
-    frames = walk_tb(error.__traceback__)
-    lines = [
-        line
-        for frame, line in frames
-        if frame.f_code.co_filename == (template.filename or "<template>")
-    ]
-    place = (
-        f"line {template.get_corresponding_lineno(lines[-1])} of the template"
-        if lines
-        else "the template"
-    )
+    place = "the template"
+    if steps := places_in(error, (template.filename or "<template>").__eq__):
+        place = f"line {template.get_corresponding_lineno(steps[-1][1])} of the template"
     what = "it calls itself too often" if isinstance(error, RecursionError) else str(error)
     return UserError(f"{place} is refused: {what}", where=where, fix=_FIX)
 

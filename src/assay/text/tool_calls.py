@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from assay.records import JsonObject, as_list, as_object
 from assay.text.json_out import NoJson, fenced, read_json
 
 _LONGEST = 100_000  # letters of a text that is read as Python
@@ -25,9 +26,9 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 def read_call(call: Any) -> ToolCall:
     """A call as OpenAI ({function: {name, arguments}}) or Anthropic ({name, input}) has it, or {name, arguments}."""
-    fields: dict[str, Any] = call if isinstance(call, dict) else {}
+    fields = as_object(call)
     function: Any = fields.get("function")
-    held: dict[str, Any] = function if isinstance(function, dict) else fields
+    held: JsonObject = function if isinstance(function, dict) else fields
     name = held.get("name")
     if not isinstance(name, str) or not name:
         return ToolCall("", problem="the call names no tool")
@@ -45,7 +46,7 @@ def read_call(call: Any) -> ToolCall:
 
 
 def invalid_calls(calls: list[Any]) -> list[str]:
-    """What is wrong with the calls of an answer."""
+    """Return what is wrong with the calls of an answer."""
     read = ((number, read_call(call)) for number, call in enumerate(calls, 1))
     return [
         f"call {number}{f' of {call.name}' if call.name else ''}: {call.problem}"
@@ -63,11 +64,7 @@ def written_calls(text: str) -> list[ToolCall]:
         value = read_json(text)
     except NoJson:
         return _python_calls(text)
-    calls = [
-        read_call(call)
-        for call in (value if isinstance(value, list) else [value])
-        if isinstance(call, dict)
-    ]
+    calls = [read_call(call) for call in as_list(value) if isinstance(call, dict)]
     problem = next((call.problem for call in calls if call.problem), "")
     if problem:
         raise ValueError(problem)
@@ -127,5 +124,5 @@ def _python_value(node: ast.expr) -> Any:
 
 
 def _is_huge(value: Any) -> bool:
-    """Whether a number is none of JSON's that other programs read."""
+    """Return whether a number is none of JSON's that other programs read."""
     return isinstance(value, int | float) and not -(2**63) < value < 2**63

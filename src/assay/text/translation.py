@@ -5,17 +5,18 @@ of the texts' scores.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from assay.errors import UserError, install_command
+from assay.records import JsonMapping
 from assay.text.edit_rate import edits
 
 Measure = Literal["bleu", "chrf", "ter"]
 
 
-class Segment(NamedTuple):
+class SegmentCounts(NamedTuple):
     """Of one text: its score, as a share of 1, and its counts."""
 
     score: float
@@ -35,34 +36,34 @@ def require_sacrebleu(where: str = "") -> None:
 
 
 def segment(
-    measure: Measure, options: Mapping[str, Any], text: str, references: Sequence[str]
-) -> Segment:
+    measure: Measure, options: JsonMapping, text: str, references: Sequence[str]
+) -> SegmentCounts:
     """Against all references together, as the measure defines it. Of a single BLEU, orders beyond the text's length
     do not count (`effective_order`)."""
     single = {**options, "effective_order": True} if measure == "bleu" else options
     made = _measure(measure, single)
     (counts,) = made._extract_corpus_statistics([text], [[reference] for reference in references])
-    return Segment(_share(measure, made, counts), counts)
+    return SegmentCounts(_share(measure, made, counts), counts)
 
 
-def corpus(measure: Measure, options: Mapping[str, Any], counts: Sequence[float]) -> float:
+def corpus(measure: Measure, options: JsonMapping, counts: Sequence[float]) -> float:
     """The score of a corpus, as a share of 1, from the sum of its texts' counts."""
     return _share(measure, _measure(measure, options), counts)
 
 
 def counts(
-    measure: Measure, options: Mapping[str, Any], texts: Sequence[str], references: Any
+    measure: Measure, options: JsonMapping, texts: Sequence[str], references: Any
 ) -> list[list[float]]:
     """Of each text; `references` is sacreBLEU's form: the first of each text, the second of each text, …"""
     return _measure(measure, options)._extract_corpus_statistics(texts, references)
 
 
-def percent(measure: Measure, options: Mapping[str, Any], sums: Sequence[float]) -> float:
+def percent(measure: Measure, options: JsonMapping, sums: Sequence[float]) -> float:
     """The score of a corpus from the sum of its texts' counts, as sacreBLEU writes it."""
     return float(_measure(measure, options)._compute_score_from_stats(list(sums)).score)
 
 
-def signature(measure: Measure, options: Mapping[str, Any], references: int | None) -> str:
+def signature(measure: Measure, options: JsonMapping, references: int | None) -> str:
     """sacreBLEU's own description of how a score was made; None for a number of references that differs."""
     made = _measure(measure, options)
     made.num_refs = -1 if references is None else references
@@ -75,7 +76,7 @@ def _share(measure: Measure, made: Any, counts: Sequence[float]) -> float:
     return share if measure == "ter" else min(1.0, share)
 
 
-def _measure(measure: Measure, options: Mapping[str, Any]) -> Any:
+def _measure(measure: Measure, options: JsonMapping) -> Any:
     return _metric(measure, (*options.items(),))
 
 

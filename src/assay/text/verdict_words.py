@@ -7,7 +7,9 @@ the patterns every repetition is bounded, so that no text takes long.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from assay.records import JsonObject
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,7 @@ class Words:
     def score(self, verdict: str | float) -> float:
         return self.scores[str(verdict)]
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         return {"type": "string", "enum": list(self.scores)}
 
 
@@ -40,7 +42,7 @@ class Range(NamedTuple):
     def score(self, verdict: str | float) -> float:
         return (float(verdict) - self.low) / (self.high - self.low)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> JsonObject:
         if not self.whole:
             return {"type": "number"}
         grades = list(range(int(self.low), int(self.high) + 1))

@@ -16,33 +16,10 @@ from assay.text.fences import without_fenced
 from assay.text.json_out import objects_in
 from assay.text.verdict_words import PREFERENCE, Range, Scale, Words
 
-_KEYS = (
-    "verdict",
-    "score",
-    "grade",
-    "rating",
-    "judgement",
-    "judgment",
-    "decision",
-    "winner",
-    "result",
-    "label",
-    "correct",
-    "passed",
-    "preference",
-    "choice",
-    "value",
-    "answer",
-)
-_REASONS = (
-    "reason",
-    "reasoning",
-    "explanation",
-    "rationale",
-    "justification",
-    "analysis",
-    "thoughts",
-)
+_NAMES = "verdict score grade rating judgement judgment decision winner result label correct passed"
+_KEYS = f"{_NAMES} preference choice value answer".split()
+_REASON_NAMES = "reason reasoning explanation rationale justification analysis thoughts"
+_REASONS = _REASON_NAMES.split()
 _LONGEST_REASON = 2000
 _SURELY_REPEATED = 20  # letters of a line: shorter ones may be a judge's own
 _WINDOW = 5_000  # letters at either end of a long answer in which verdicts that are not JSON are looked for
@@ -79,7 +56,7 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
         )
     prose, in_json = _json_verdict(answer, scale, judged)
     prose = _without_repeated(prose, judged)
-    explicit = [one for one in (in_json, _announced(prose, scale, judged)) if one is not None]
+    explicit = [one for one in (in_json, _last_announced(prose, scale, judged)) if one is not None]
     if explicit:
         last = max(explicit, key=lambda one: one.start)
         if last.value is None:
@@ -96,7 +73,7 @@ def read_verdict(text: str, scale: Scale, *, judged: Sequence[str] = (), mark: s
 
 
 def is_refusal(text: str) -> bool:
-    """Whether an answer without a verdict says that the judge will not judge."""
+    """Return whether an answer without a verdict says that the judge will not judge."""
     answer = without_reasoning(text).strip()
     return len(answer) <= _LONGEST_REFUSAL and written.REFUSAL.match(answer) is not None
 
@@ -138,7 +115,7 @@ def _json_value(given: Any, scale: Scale) -> tuple[str | float | None, str]:
         given = "true" if given else "false"
     elif isinstance(given, (int, float)):
         if isinstance(scale, Range):
-            return _graded(given, None, scale)
+            return _grade(given, None, scale)
         given = f"{given:g}" if abs(given) < 1e6 else "a number"
     if not isinstance(given, str):
         return None, "the judge's JSON holds no verdict"
@@ -148,7 +125,7 @@ def _json_value(given: Any, scale: Scale) -> tuple[str | float | None, str]:
     return found.value, found.problem
 
 
-def _announced(text: str, scale: Scale, judged: Sequence[str]) -> _Found | None:
+def _last_announced(text: str, scale: Scale, judged: Sequence[str]) -> _Found | None:
     """The last verdict in double brackets, in a box, or after a word that announces one."""
     found = [
         one
@@ -181,7 +158,7 @@ def _windows(text: str) -> list[tuple[int, int]]:
 
 
 def _unsure(text: str, at: int) -> bool:
-    """Whether what stands at this place is only considered: "whether the verdict is yes"."""
+    """Return whether what stands at this place is only considered: "whether the verdict is yes"."""
     return written.UNSURE.search(text[max(0, at - 80) : at]) is not None
 
 
@@ -255,11 +232,11 @@ def _number_found(match: re.Match[str], scale: Range) -> _Found:
         )
     number = float(match["number"].replace("−", "-").replace(",", "."))
     return _Found(
-        *match.span(), *_graded(number, float(match["of"]) if match["of"] else None, scale)
+        *match.span(), *_grade(number, float(match["of"]) if match["of"] else None, scale)
     )
 
 
-def _graded(number: float, of: float | None, scale: Range) -> tuple[float | None, str]:
+def _grade(number: float, of: float | None, scale: Range) -> tuple[float | None, str]:
     if of is not None and of != scale.high:
         return None, f"the verdict {number:g}/{of:g} is not on the scale to {scale.high:g}"
     if not scale.low <= number <= scale.high:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from assay.errors import UserError
 from assay.formats.sygra.data import item_ids, open_records
-from assay.formats.sygra.data.sources import typed
-from assay.formats.sygra.data.transforms import cleaned
+from assay.formats.sygra.data.sources import typed_rows
+from assay.formats.sygra.data.transforms import plain_record
 from tests.formats.sygra.data_support import bare, disk, load, problem, read, step, write_lines
 
 ROWS = [{"q": "one", "n": 1}, {"q": "two", "n": 2}, {"q": "three", "n": 3}]
@@ -90,7 +90,7 @@ def test_gaps_in_a_csv_are_null_and_change_nothing_else(tmp_path: Path) -> None:
         {"whole": None, "part": None, "flag": None, "text": None, "none": None},
         {"whole": None, "part": None, "flag": None, "text": "x", "none": None},
     ]
-    assert list(typed(lambda: iter([{"c": "12345678901234567890"}]))) == [
+    assert list(typed_rows(lambda: iter([{"c": "12345678901234567890"}]))) == [
         {"c": "12345678901234567890"}
     ]
 
@@ -107,7 +107,7 @@ def test_values_that_json_lacks() -> None:
         "time": pd.Timestamp("2026-01-02T03:04:05"),
         1: "key",
     }
-    assert cleaned(record) == {
+    assert plain_record(record) == {
         "nan": None,
         "deep": [{"x": None}, [1, 2]],
         "numpy": None,
@@ -118,7 +118,7 @@ def test_values_that_json_lacks() -> None:
         "time": "2026-01-02T03:04:05",
         "1": "key",
     }
-    assert type(cleaned(record)["whole"]) is int
+    assert type(plain_record(record)["whole"]) is int
 
 
 def test_nan_in_a_file_is_null(tmp_path: Path) -> None:

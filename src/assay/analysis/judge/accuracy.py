@@ -22,7 +22,7 @@ from assay.stats.correction import (
     weighted_interval,
     worth,
 )
-from assay.stats.correction import Estimate as Correction
+from assay.stats.correction import CorrectedRate as Correction
 from assay.stats.intervals import codes_of
 from assay.stats.resampling import statistic_interval
 

@@ -42,7 +42,7 @@ from assay.errors import UserError, shown
 from assay.records import Item
 from assay.registry import check_name
 from assay.shown import Shown
-from assay.stats.agreement import Agreement, agreement
+from assay.stats.agreement import RaterAgreement, agreement
 from assay.stats.correction import Confusion
 from assay.store.shared.mirror import push
 from assay.store.stores import FlatStore
@@ -299,7 +299,7 @@ def _people(judged: JudgedLabel, labels: Sequence[Label], level: float) -> Peopl
     return People(names=names, split=split, shared=len(both), percent=percent, alpha=alpha)
 
 
-def _of_people(agreement: Agreement, level: float) -> Estimate:
+def _of_people(agreement: RaterAgreement, level: float) -> Estimate:
     if agreement.value is None:
         return none(agreement.reason or "there is no value", agreement.answers)
     interval = agreement.interval(level)

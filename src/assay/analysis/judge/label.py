@@ -18,7 +18,7 @@ from assay.datasets._labels import FILE
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.stats.agreement import Agreement, agreement
+from assay.stats.agreement import RaterAgreement, agreement
 from assay.store.files import make_folder, open_own, store_error
 from assay.store.log import FileLog
 from assay.store.shared.mirror import push
@@ -138,7 +138,7 @@ class LabelFile:
 # ---- what there is so far
 
 
-def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, Agreement]:
+def agreement_in(file: LabelFile, scorer: str, *, ordered: bool) -> dict[str, RaterAgreement]:
     """Return how far the annotators agree where several labelled one answer, by coefficient.
     `ordered`: labels are grades, of which some are nearer to each other than others."""
     labels = {
@@ -233,7 +233,7 @@ class Labelling:
         by = {"scorer": self.frame.label, "annotator": self.annotator}
         self.file.append(record(answer, label=label, **by, note=note, tags=[*tags]))
 
-    def agreement(self) -> dict[str, Agreement]:
+    def agreement(self) -> dict[str, RaterAgreement]:
         """Return how far all annotators agree so far."""
         return agreement_in(self.file, self.frame.label, ordered=self.frame.scale is not None)
 

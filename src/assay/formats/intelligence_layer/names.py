@@ -1,7 +1,7 @@
 """The original's module names: a finder that makes the modules of the table, and the reason why a
 name is missing.
 
-Importing this file puts the finder into `sys.meta_path`. Only modules by the original's names do:
+Importing this file installs the finder. Only modules by the original's names do:
 what reads and writes folders imports none of them.
 """
 
@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NoReturn
+
+from assay.foreign_modules import ForeignModules
 
 _ROOT = "assay.formats.intelligence_layer"
 _FOLDERS = {
@@ -185,25 +185,20 @@ def _file(home: str) -> ModuleType:
     return import_module(f"{_ROOT}.{home}")
 
 
-class _Names(MetaPathFinder, Loader):
-    """Makes the modules of the table when they are imported."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        name = fullname.removeprefix(f"{_ROOT}.")
-        if name == fullname or name not in MODULES:
-            if name in NOT_OFFERED and name != fullname:
-                refuse(name)
-            return None
-        has_modules = any(other.startswith(f"{name}.") for other in MODULES)
-        return ModuleSpec(fullname, self, is_package=has_modules)
-
-    def exec_module(self, module: ModuleType) -> None:
-        homes = MODULES[module.__name__.removeprefix(f"{_ROOT}.")].split()
-        module.__doc__ = f"See {', '.join(homes) or 'the modules below'}."
-        served = names_of(module.__name__, dict.fromkeys(homes, ""))
-        module.__getattr__, module.__dir__ = served  # type: ignore[method-assign]
+def _of_module(fullname: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    homes = MODULES[fullname.removeprefix(f"{_ROOT}.")].split()
+    return names_of(fullname, dict.fromkeys(homes, ""))
 
 
-sys.meta_path.append(_Names())  # asked where there is no file
+def _refuse_module(fullname: str) -> None:
+    name = fullname.removeprefix(f"{_ROOT}.")
+    if name != fullname and name in NOT_OFFERED:
+        refuse(name)
+
+
+ForeignModules(
+    (f"{_ROOT}.{name}" for name in MODULES),
+    lambda module, name: _of_module(module)[0](name),
+    lambda module: _of_module(module)[1](),
+    _refuse_module,
+).install()  # asked where there is no file

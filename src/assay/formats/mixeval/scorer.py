@@ -24,7 +24,7 @@ from assay.formats.mixeval.evaluation_prompts import (
 from assay.interfaces import Completion, Context, Message, Score
 from assay.records import Item, Response
 from assay.registry import scorer
-from assay.scorers._judge_prompt import Question, Rendered, check_panel, rendered
+from assay.scorers._judge_prompt import JudgeQuestion, Rendered, check_panel, render_question
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
 from assay.text.answers import without_reasoning
 from assay.text.choices import find_choice
@@ -196,7 +196,7 @@ async def judge_freeform(
     targets = [str(target) for target in item.ground_truth]
     asks = _Asks(
         kind=FREE_FORM,
-        question=Question({}, {}, FRACTION, 0.5),
+        question=JudgeQuestion({}, {}, FRACTION, 0.5),
         gold="; ".join(f"<answer {number}> {target}" for number, target in enumerate(targets, 1)),
         shown={
             "reference": "\n".join(dict.fromkeys(" ".join(target.split()) for target in targets))
@@ -232,7 +232,7 @@ async def judge_choice(
     options = _options(item)
     asks = _Asks(
         kind=MULTIPLE_CHOICE,
-        question=Question({}, {}, _LETTER, 1.0),
+        question=JudgeQuestion({}, {}, _LETTER, 1.0),
         gold=options_block(options),
         shown={"options": options_block(options)},
         read_original=compat.judged_option,
@@ -278,7 +278,7 @@ class _Asks(NamedTuple):
     answers to each are read."""
 
     kind: str
-    question: Question
+    question: JudgeQuestion
     gold: str
     shown: dict[str, str]
     read_original: Read
@@ -297,7 +297,7 @@ async def _judged(
     else:
         texts = {"question": item.data["prompt"], **asks.shown, "answer": without_reasoning(text)}
         question = question._replace(texts=texts)
-        shown = rendered(judge.prompt, item, question)
+        shown = render_question(judge.prompt, item, question)
         messages, read = shown.messages, partial(asks.read, shown)
         again = _AGAIN.format(what=question.scale.described)
     return await _verdict(context, judge, question, messages, read, again)
@@ -306,7 +306,7 @@ async def _judged(
 async def _verdict(
     context: Context,
     judge: Judge,
-    question: Question,
+    question: JudgeQuestion,
     messages: list[Message],
     read: Read,
     again: str,
@@ -326,7 +326,7 @@ async def _verdict(
             ]
             messages = [*messages, *turns]
         try:
-            said = await context.complete(messages, model=model, step="judge", **panel.sent)
+            said = await context.complete(messages, model=model, step="judge", **panel.sampling)
         except PermanentError as error:
             return Score(outcome="errored", error=error.what, details=details)
         details["raw"] = said.text[:RAW]

@@ -13,7 +13,7 @@ from assay.records import Item, Response
 from assay.registry import scorer
 from assay.scorers import bertscore as core_bertscore
 from assay.scorers import judge_correctness as core_correctness
-from assay.scorers._parameters import Case
+from assay.scorers._parameters import ScorerCase
 from assay.scorers._retrieved import FUNCTION_WORDS
 from assay.scorers._transformers import check_model
 from assay.scorers.answer_in_context import answer_in_context as core_answer_in_context
@@ -90,7 +90,10 @@ def f1(
     version=1,
 )
 def bertscore(
-    cases: Sequence[Case], *, model: str = "microsoft/deberta-xlarge-mnli", batch_size: int = 64
+    cases: Sequence[ScorerCase],
+    *,
+    model: str = "microsoft/deberta-xlarge-mnli",
+    batch_size: int = 64,
 ) -> list[list[Score]]:
     """BERTScore, with labels `bertscore_precision`, `bertscore_recall` and `bertscore_f1`.
 
@@ -159,7 +162,7 @@ def _check_method(params: Mapping[str, Any], where: str) -> None:
 
 @scorer(name="ragicamp.faithfulness", batch=64, check=_check_method, version=1)
 def faithfulness(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     method: Literal["nli", "token_overlap", "llm"] = "nli",
     nli_model: str = NLI_MODEL,
@@ -186,7 +189,7 @@ def faithfulness(
     name="ragicamp.hallucination", batch=64, check=_check_method, lower_is_better=True, version=1
 )
 def hallucination(
-    cases: Sequence[Case],
+    cases: Sequence[ScorerCase],
     *,
     method: Literal["nli", "simple", "claim_analysis"] = "nli",
     nli_model: str = NLI_MODEL,

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from assay.cli import Command
+from assay.records import JsonMapping
 from assay.text.plain import plain
 
 
@@ -146,7 +147,7 @@ def _parts(result: Any) -> Iterator[Any]:
     yield Line(counts, "open" if result.failed else "")
 
 
-def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
+def _report(name: str, report: JsonMapping) -> Iterator[Any]:
     from assay.reports.sheet import Line, Table, columns_of
 
     summary = report["evaluation_summary"]
@@ -160,7 +161,7 @@ def _report(name: str, report: Mapping[str, Any]) -> Iterator[Any]:
         yield Line(f"{key}: {text}".lstrip(": "), "bad")
 
 
-def _rows(results: Mapping[str, Any]) -> Iterator[list[str]]:
+def _rows(results: JsonMapping) -> Iterator[list[str]]:
     """Yield the numbers of the results; those of single classes stay in the file."""
     for key, payload in results.items():
         numbers = payload if isinstance(payload, Mapping) else {"": payload}

@@ -8,7 +8,15 @@ from typing import Any, Literal
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
-from assay.formats.sygra.metric import SUFFIX, Dialect, Entry, collated, column_of, dialect, entries
+from assay.formats.sygra.metric import (
+    SUFFIX,
+    Dialect,
+    Entry,
+    column_of,
+    dialect,
+    entries,
+    report_over,
+)
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
 from assay.formats.sygra.types import Config, Row
 
@@ -62,7 +70,7 @@ class UnitMetrics(LambdaFunction):
     def apply(lambda_node_dict: Config, state: Any) -> Any:
         golden = {"text": _value(lambda_node_dict, state, "golden_key")}
         predicted = {"text": _value(lambda_node_dict, state, "predicted_key")}
-        for metric, make, names in _compiled(lambda_node_dict):
+        for metric, make, names in _metrics_of_node(lambda_node_dict):
             results = (metric or make()).evaluate([golden], [predicted])
             if results:
                 result = results[0].to_dict()
@@ -74,7 +82,7 @@ class UnitMetrics(LambdaFunction):
 _nodes: dict[int, tuple[Config, list[tuple[Any, Callable[[], Any], list[str]]]]] = {}
 
 
-def _compiled(node: Config) -> list[tuple[Any, Callable[[], Any], list[str]]]:
+def _metrics_of_node(node: Config) -> list[tuple[Any, Callable[[], Any], list[str]]]:
     """The metrics of a node, what makes them, and the names of their results. Our own hold no state: they are made
     once for a node; instead of a user's, which is made anew for each record, there is None."""
     compiled = _nodes.get(id(node))
@@ -101,7 +109,7 @@ def result_columns(node: Config, where: str = "") -> dict[str, str]:
     """The variables that the results of a lambda node's unit metrics are stored as, and the code of those that are the
     user's own; UserError if one of them cannot be made."""
     try:
-        made = _compiled(node)
+        made = _metrics_of_node(node)
     except AssayError as error:
         raise UserError(error.what, where=where, fix=error.fix) from None
     except Exception as error:  # a user's constructor may raise anything
@@ -171,4 +179,4 @@ class MetricCollatorPostProcessor(GraphPostProcessor):
         return entries(configured, default, style), style
 
     def process(self, data: Iterable[Config], metadata: Config) -> list[Row]:
-        return [collated(*self.entries(), data)]
+        return [report_over(*self.entries(), data)]

@@ -27,8 +27,8 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.engine.experiment.imports.kept import labelled
 from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult
-from assay.formats.sygra.types import Row, fields
-from assay.records import Evaluation, Response
+from assay.formats.sygra.types import Row
+from assay.records import Evaluation, Response, as_object, is_number
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
@@ -52,12 +52,12 @@ class Roles(msgspec.Struct):
     truth: str = ""
 
     @property
-    def placed(self) -> set[str]:
+    def known_fields(self) -> set[str]:
         return {"id", "error", "execution_error", self.response, self.truth, *self.columns}
 
 
 def is_result(value: Any) -> bool:
-    """Whether a value is what a unit metric gives."""
+    """Return whether a value is what a unit metric gives."""
     if not isinstance(value, dict):
         return False
     fields = cast("Row", value)
@@ -77,7 +77,7 @@ def attempts_in(value: Any) -> list[Row]:
 
 
 def roles_of(records: Iterable[Row]) -> Roles:
-    """What the fields are, by the first records."""
+    """Return what the fields are, by the first records."""
     columns: dict[str, None] = {}
     predicted, golden, results = Counter[str](), Counter[str](), 0
     names: dict[str, None] = {}
@@ -110,8 +110,8 @@ def roles_of(records: Iterable[Row]) -> Roles:
 
 def item_of(record: Row, roles: Roles) -> Row:
     """The dataset row of a record: its id where it has one, else that of what it asks."""
-    placed = roles.placed
-    data = {name: value for name, value in record.items() if name not in placed}
+    known_fields = roles.known_fields
+    data = {name: value for name, value in record.items() if name not in known_fields}
     asks = next((name for name in _QUESTIONS if isinstance(data.get(name), str)), "")
     if asks and asks not in _USUAL:
         data["question"] = data[asks]
@@ -141,17 +141,17 @@ def records_in(path: Path, broken: Callable[[str], object]) -> Iterator[Row]:
             broken(f"{place} is not a record")
 
 
-class Records:
+class OutputFile:
     """The records of one output file. `about` is its run's metadata; `report` the file with the
     numbers."""
 
     def __init__(self, path: Path, about: Row, report: Path | None) -> None:
         self._path, self._about, self._report = path, about, report
-        execution, models = fields(about.get("execution")), list(fields(about.get("models")))
+        execution, models = as_object(about.get("execution")), list(as_object(about.get("models")))
         self.dataset = str(execution.get("task_name") or path.stem)
         self._task = str(execution.get("task_name") or "sygra")
         self._model = models[0] if len(models) == 1 else self._task
-        self._timestamp = _time(fields(execution.get("timing")).get("start_time"))
+        self._timestamp = _time(as_object(execution.get("timing")).get("start_time"))
         self.planned: int | None = None
         self._broken: list[str] = []
 
@@ -180,7 +180,7 @@ class Records:
             for case in self._cases(record, item, roles, number):
                 rows += 1
                 yield case
-        counts = fields(fields(self._about.get("aggregate_statistics")).get("records"))
+        counts = as_object(as_object(self._about.get("aggregate_statistics")).get("records"))
         known = counts.get("total_processed")  # also of records that it then failed to write
         self.planned = max(known, rows) if isinstance(known, int) else None
 
@@ -281,8 +281,7 @@ def _evaluation(response: Response, label: str, result: Row | None) -> Evaluatio
         made.outcome, made.error_kind = "errored", "permanent"
         made.error = response.error or _NO_RESULT
         return made
-    about = result.get("metadata")
-    metadata = cast("Row", about) if isinstance(about, dict) else {}
+    metadata = as_object(result.get("metadata"))
     score = metadata.get("score")
     graded = type(score) in (int, float) and math.isfinite(cast("float", score))
     made.passed = bool(result["correct"])
@@ -308,7 +307,7 @@ def headlines_of(
     for key, payload in cast("Row", results).items() if isinstance(results, dict) else ():
         label, name = _about(str(key), roles)
         numbers = _numbers(payload)
-        ours = {} if name == "accuracy" else _computed(name, label, numbers, records)
+        ours = {} if name == "accuracy" else _own_numbers(name, label, numbers, records)
         for part, value in numbers.items():
             metric = str(key) if part == name else f"{key}.{part}"
             line = Headline(label=label, metric=metric, value=value, ours=ours.get(part))
@@ -330,18 +329,15 @@ def _about(key: str, roles: Roles) -> tuple[str, str]:
 
 def _numbers(payload: Any) -> dict[str, float]:
     fields = cast("Row", payload) if isinstance(payload, dict) else {"": payload}
-    return {
-        str(name): float(value)
-        for name, value in fields.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
+    return {str(name): float(value) for name, value in fields.items() if is_number(value)}
 
 
 # a user's metric of this name may raise anything, and its number stays unchecked
-def _computed(
+def _own_numbers(
     name: str, column: str, numbers: Mapping[str, float], records: Callable[[], Iterable[Row]]
 ) -> dict[str, float]:
-    """What the aggregator of this name gives for the column; empty where that cannot be told."""
+    """Return what the aggregator of this name gives for the column; empty where that cannot be
+    told."""
     if not column or not AggregatorMetricRegistry.has_metric(name):
         return {}
     first = next(

@@ -44,7 +44,7 @@ from assay.formats.sygra.outputs import (
 )
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
-from assay.formats.sygra.types import Row, required
+from assay.formats.sygra.types import Row, YamlPlace
 from assay.interfaces import Limits
 from assay.records import Item
 from assay.store.files import INSIDE
@@ -141,7 +141,8 @@ class SygraRun:
         self.folder = self.output_dir / INSIDE / self._digest()
 
     def _digest(self) -> str:
-        """What determines the rows of a folder. The number of records is left out: asking for more adds to them."""
+        """Return what determines the rows of a folder. The number of records is left out: asking
+        for more adds to them."""
         data = {
             key: value
             for key, value in self.data_config.items()
@@ -160,14 +161,14 @@ class SygraRun:
     @property
     def data_config(self) -> Row:
         config, where = self.source.get("data_config") or {}, f"{self.task.graph}: data_config"
-        return required(config, dict, "data_config is not a mapping", where)
+        return YamlPlace(config, where).require(dict, "data_config is not a mapping")
 
     async def run(self, stop: Stop | None = None) -> Result:
         """Every record through the graph, then the files; the same command resumes an earlier run."""
         running_task.set(self.task)
         # The first record is read before anything is written.
         records = await asyncio.to_thread(self._open)
-        for note in [*self.load.notes(), *_unused(self.task.folder, self.options)]:
+        for note in [*self.load.notes(), *_notes_of_no_effect(self.task.folder, self.options)]:
             self.progress.note(note)
         if self.options.resume is False:
             set_aside(self.folder)
@@ -180,7 +181,7 @@ class SygraRun:
             datasets = await self._store_records(store, records)
             begun = begin(self.folder, self.output_dir, self.names)
             await stack.enter_async_context(status_file(self.folder, self.progress, "full"))
-            shared = self._shared(datasets, stop)
+            shared = self._executor_parts(datasets, stop)
             await self._run_graph(store, shared)
             self._note_present()
             result = await self._write(store, begun, shared)
@@ -236,7 +237,7 @@ class SygraRun:
         for number, (id, record) in enumerate(records, self.options.start_index):
             yield f"record {number}", Item(id=id, data=record, ground_truth=record)
 
-    def _shared(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
+    def _executor_parts(self, datasets: DatasetRepository, stop: Stop | None) -> Shared:
         return {
             "models": {name: bound.model for name, bound in self.models.items()},
             "limits": {name: bound.limits for name, bound in self.models.items()},
@@ -318,7 +319,7 @@ class SygraRun:
         keep(self.folder, begun)
 
 
-def _unused(folder: Path, options: Options) -> list[str]:
+def _notes_of_no_effect(folder: Path, options: Options) -> list[str]:
     """Return what is said about what a task folder defines, or an option asks, without effect."""
     what = "--disable-metadata: there is no metadata file to switch off"
     notes = [what] if options.disable_metadata else []

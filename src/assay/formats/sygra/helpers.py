@@ -197,7 +197,7 @@ def extract_and_load_json(text: str) -> Any:
 
 
 def extract_pattern(string: str, pattern: str) -> list[str]:
-    """What the pattern finds, empty finds left out."""
+    """Return what the pattern finds, empty finds left out."""
     return [match for match in re.findall(pattern, string) if match]
 
 

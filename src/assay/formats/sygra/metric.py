@@ -36,7 +36,7 @@ from assay.formats.sygra.metrics.counting import (
     Key,
     Labelled,
     by_problem,
-    quoted,
+    with_interval,
 )
 from assay.formats.sygra.scorer import problem_of, result_of
 from assay.formats.sygra.types import Config, Row
@@ -66,7 +66,7 @@ def _register(name: str, kind: type[Counting]) -> None:
     optional.__doc__ = Labelled.__doc__ if keys else kind.__doc__
 
     def measure(group: Group, **params: Any) -> Values:
-        return _counted(kind(**{**keys, **params}), group)
+        return _values_of(kind(**{**keys, **params}), group)
 
     def columns(params: Config) -> list[str]:
         return [*kind.reads, PROBLEM, *(params[key] for key in keys if "." in params.get(key, ""))]
@@ -103,9 +103,7 @@ def aggregator(
     base: the folder that the module's name counts from
     """
     if "errored" in group.columns["outcome"]:
-        return Values(
-            value=None, reason="what a failed row would change is not asked of a user's metric"
-        )
+        return Values(reason="what a failed row would change is not asked of a user's metric")
     if module and not AggregatorMetricRegistry.has_metric(metric):
         from assay.formats.sygra.modules import Loader
 
@@ -121,7 +119,10 @@ def aggregator(
     numbers = {key: number for key, number in shown.items() if type(number) in (int, float)}
     value = numbers.get(metric, next(iter(numbers.values())) if len(numbers) == 1 else None)
     problems = by_problem(group, group.columns[PROBLEM])
-    fields = {"payload": payload, "sound": {"accuracy": quoted(pass_rate(problems), problems)}}
+    fields = {
+        "payload": payload,
+        "sound": {"accuracy": with_interval(pass_rate(problems), problems)},
+    }
     return Values(value=value, fields=fields, reason="a user's metric: see its payload")
 
 
@@ -131,10 +132,10 @@ def _from_numpy(value: Any) -> Any:
     raise TypeError(f"the payload holds {type(value).__name__}, which is not a JSON value")
 
 
-def _counted(made: Counting, group: Group) -> Values:
+def _values_of(made: Counting, group: Group) -> Values:
     payload = made.calculate(_results(group))
     problems = by_problem(group, group.columns[PROBLEM], made.attempts())
-    sound = {"accuracy": quoted(pass_rate(problems), problems), **made.sound(problems)}
+    sound = {"accuracy": with_interval(pass_rate(problems), problems), **made.sound(problems)}
     value, reason = made.value(payload), made.reason
     if isinstance(made, Labelled) and not (made.counts.predicted or made.counts.actual):
         value, reason = (
@@ -323,7 +324,7 @@ def _payload_of(row: MetricRow) -> Any:
     return {key: value for key, value in row.items() if key not in others}
 
 
-class Report(NamedTuple):
+class CollatorReport(NamedTuple):
     """The view of the metric rows, by the keys of their entries."""
 
     entries: Sequence[Entry]
@@ -442,9 +443,9 @@ class _Column:
             SIDES, (result.predicted, result.golden, result.metadata), strict=True
         ):
             if side in self._sides:
-                self._sides[side].append(self._interned(value))
+                self._sides[side].append(self._shared_object(value))
 
-    def _interned(self, value: Any) -> Any:
+    def _shared_object(self, value: Any) -> Any:
         try:
             return self._known.setdefault(msgspec.json.encode(value), value)
         except (TypeError, ValueError):  # an object of the user's
@@ -469,7 +470,7 @@ class _Column:
         )
 
 
-def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> Row:
+def report_over(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> Row:
     """The report over any records, as when Python calls a collator's `process`: the metrics of a run's own reports,
     computed from columns in memory."""
     census = Census(made)
@@ -486,4 +487,4 @@ def collated(made: Sequence[Entry], style: Dialect, records: Iterable[Any]) -> R
     except Exception as error:
         return census.fatal(error)
     rows = {key: row for column in columns for key, row in column.rows().items()}
-    return Report(made, style, census, rows).shown()
+    return CollatorReport(made, style, census, rows).shown()

@@ -19,8 +19,9 @@ from assay.formats.sygra.graph.asking import check_medium
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import read_yaml
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Completion, Limits, Model, Request
+from assay.records import as_list, as_object
 from assay.registry import nearest
 
 
@@ -95,7 +96,7 @@ def read_models(base: Path, names: Iterable[str], environ: Mapping[str, str]) ->
     models: dict[str, Row] = {}
     for name in names:
         entry = entries.get(name)
-        entry = {**(entry if isinstance(entry, dict) else {}), **_from_environment(name, environ)}
+        entry = {**as_object(entry), **_from_environment(name, environ)}
         if not entry:
             prefix = _prefix(name)
             where = str(file) if file else f"no {' or '.join(FILES)} in {base}"
@@ -134,7 +135,8 @@ def bind_model(name: str, entry: Config, load: Loader, *, max_concurrency: int) 
 
 
 def _cleaning(entry: Config, load: Loader, where: str) -> tuple[Callable[[str], str] | None, Row]:
-    """What is done to every answer (`special_tokens`, `post_process`), and what identifies it."""
+    """Return what is done to every answer (`special_tokens`, `post_process`), and what identifies
+    it."""
     tokens = entry.get("special_tokens") or []
     tokens = [tokens] if isinstance(tokens, str) else [str(token) for token in tokens]
     dotted = entry.get("post_process")
@@ -163,16 +165,12 @@ def _models(name: str, kind: str, entry: Config, where: str) -> list[Model]:
             key: value for key, value in entry.items() if key in allowed and key not in _OWN_KEYS
         }
         return [make(name, **registry.check_params(make, params, where=where))]
-    urls = entry.get("url")
-    addresses = [str(url) for url in (urls if isinstance(urls, list) else [urls]) if url]
+    addresses = [str(url) for url in as_list(entry.get("url")) if url]
     if not addresses:
         raise UserError(
             f"the model {name!r} has no url", where=where, fix=f"set {_prefix(name)}URL=http://…/v1"
         )
-    tokens = entry.get("auth_token")
-    keys = [
-        str(token) for token in (tokens if isinstance(tokens, list) else [tokens]) if token
-    ] or [""]
+    keys = [str(token) for token in as_list(entry.get("auth_token")) if token] or [""]
     if kind == "azure_openai":  # its own addresses have an OpenAI-compatible API below `/openai/v1`
         addresses = [
             url if "/openai" in url else f"{url.rstrip('/')}/openai/v1" for url in addresses
@@ -216,7 +214,7 @@ def _refuse(name: str, kind: str, entry: Config, where: str) -> None:
             where=where,
             fix="let the system trust the certificate",
         )
-    check_medium(entry, where)
+    check_medium(YamlPlace(entry, where))
 
 
 def _from_environment(name: str, environ: Mapping[str, str]) -> Row:

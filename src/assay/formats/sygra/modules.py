@@ -10,19 +10,20 @@ bound. Its modules are imported anew for each binding, so that in a notebook the
 
 import difflib
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
-import traceback
-from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from assay import foreign_modules
 from assay.errors import UserError
+from assay.foreign_modules import ForeignModules
 from assay.formats.sygra.instead import INSTEAD
 from assay.registry import nearest
+from assay.usercode import places_in
 
 _HERE = "assay.formats.sygra"
 _UNIT = (
@@ -67,7 +68,7 @@ _METRICS = {
 }
 
 
-def _offered() -> dict[str, tuple[str, list[str]]]:
+def _module_table() -> dict[str, tuple[str, list[str]]]:
     """By module: the module of ours that has its names, and the names; `*` stands for all that ours has."""
     messages = "graph.messages"
     homes = {f"sygra.{module}": ("helpers", names) for module, names in _HELPERS.items()}
@@ -94,95 +95,51 @@ def _offered() -> dict[str, tuple[str, list[str]]]:
     return {module: (f"{_HERE}.{home}", names.split()) for module, (home, names) in homes.items()}
 
 
-OFFERED = _offered()
-_STAND_INS = {
-    "tasks",
-    "tasks.eval",
-    "tasks.eval.utils",
-    "langchain_core",
-    "langchain_core.messages",
-    "langchain_core.tools",
-    "langgraph",
-    "langgraph.graph",
-}
+OFFERED = _module_table()
+_OURS = {module for module in OFFERED if module.startswith("sygra.")}
 
 
 def install() -> None:
     """Let `sygra.…` and `tasks.eval.utils` be imported, from now on and in the whole process."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        # The first: the original need not be installed, and its base classes would not be ours. The last: what the
-        # user's folder or the machine has is found before it.
-        sys.meta_path.insert(0, _Finder(lambda name: name.partition(".")[0] == "sygra"))
-        sys.meta_path.append(_Finder(_STAND_INS.__contains__))
+    # The first: the original need not be installed, and its base classes would not be ours. The
+    # last: what the user's folder or the machine has is found before it.
+    _ORIGINALS.install(first=True)
+    _STAND_INS.install()
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds and makes the modules that stand in for those of such names."""
-
-    def __init__(self, serves: Callable[[str], bool]) -> None:
-        self._serves = serves
-
-    def find_spec(
-        self, fullname: str, path: Any = None, target: Any = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if not self._serves(fullname):
-            return None
-        is_package = _is_package(fullname)
-        if not is_package and fullname not in OFFERED:
-            if own := _of_the_user(fullname):
-                return own
-            instead = _instead(fullname, fullname.rpartition(".")[0])
-            raise ModuleNotFoundError(
-                f"Assay does not offer the module {fullname!r}; {instead}", name=fullname
-            )
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return _Stand(spec.name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        pass
+def _value(module: str, name: str) -> Any:
+    """Return a name of a module from the module of ours that has it."""
+    home, names = OFFERED.get(module, ("", []))
+    home_module = importlib.import_module(home) if name in names or "*" in names else None
+    if name in names or hasattr(home_module, name):
+        return getattr(home_module, name)
+    inner = f"{module}.{name}"
+    if inner in _ORIGINALS or inner in _STAND_INS or _find_own(inner):
+        return importlib.import_module(inner)
+    what = f"Assay does not offer {name!r} of {module!r}; {_instead(name, module)}"
+    raise ImportError(what, name=module)
 
 
-def _of_the_user(name: str) -> importlib.machinery.ModuleSpec | None:
-    """What a `sygra/` folder of the user's has beside the modules that ours stand for."""
+def _find_other(name: str) -> ModuleSpec | None:
+    """Find a module that the user's `sygra/` folder has beside those that ours stand for."""
+    if name.partition(".")[0] != "sygra":
+        return None
+    if own := _find_own(name):
+        return own
+    what = f"Assay does not offer the module {name!r}; {_instead(name, name.rpartition('.')[0])}"
+    raise ModuleNotFoundError(what, name=name)
+
+
+def _find_own(name: str) -> ModuleSpec | None:
     *parents, _ = name.split(".")
+    if name in INSTEAD or not parents:
+        return None
     places = [str(Path(folder, *parents)) for folder in sys.path]
-    return (
-        None
-        if name in INSTEAD or not parents
-        else importlib.machinery.PathFinder.find_spec(name, places)
-    )
-
-
-def _is_package(name: str) -> bool:
-    return any(module.startswith(f"{name}.") for module in OFFERED)
-
-
-class _Stand(ModuleType):
-    """Looks a name up in the module of ours that has it, each time: some of them change while a graph runs."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name[0] == "_":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        home, names = OFFERED.get(self.__name__, ("", []))
-        home_module = importlib.import_module(home) if name in names or "*" in names else None
-        if name in names or hasattr(home_module, name):
-            return getattr(home_module, name)
-        inner = f"{self.__name__}.{name}"
-        if inner in OFFERED or _is_package(inner) or _of_the_user(inner):
-            return importlib.import_module(inner)
-        raise ImportError(
-            f"Assay does not offer {name!r} of {self.__name__!r}; {_instead(name, self.__name__)}",
-            name=self.__name__,
-        )
-
-    def __dir__(self) -> Sequence[str]:
-        return sorted({*super().__dir__(), *_names_in(self.__name__)})
+    return importlib.machinery.PathFinder.find_spec(name, places)
 
 
 def _instead(name: str, module: str) -> str:
-    """What to use in place of a name that is not offered."""
+    """Return what to use in place of a name that is not offered."""
     if name in INSTEAD:
         return f"use {INSTEAD[name]}"
     if module in OFFERED:
@@ -204,6 +161,9 @@ def _names_in(module: str) -> list[str]:
     return [name for name in own if name[0] != "_" and not isinstance(members[name], ModuleType)]
 
 
+_ORIGINALS = ForeignModules(_OURS, _value, _names_in, _find_other)
+_STAND_INS = ForeignModules(OFFERED.keys() - _OURS, _value, _names_in)
+_FINDERS = (__file__, foreign_modules.__file__)
 _SHOWN = 3
 _loaded: set[str] = set()  # modules of users' folders
 _importable: list[str] = []  # the folder that is on the path for the last loader
@@ -248,7 +208,7 @@ class Loader:
         return target
 
     def notes(self) -> list[str]:
-        """What the user should know about where names came from."""
+        """Return what the user should know about where names came from."""
         files = {name: self.base.joinpath(*name.split(".")).with_suffix(".py") for name in OFFERED}
         own = {
             name: str(file.relative_to(self.base)) for name, file in files.items() if file.is_file()
@@ -271,10 +231,10 @@ class Loader:
                 if error.name is None or not (
                     name == error.name or name.startswith(f"{error.name}.")
                 ):
-                    raise _failed(dotted, error, where) from error
+                    raise _import_problem(dotted, error, where) from error
                 missing = error
             except (Exception, SystemExit) as error:
-                raise _failed(dotted, error, where) from error
+                raise _import_problem(dotted, error, where) from error
             if "does not offer" in str(missing):
                 raise UserError(str(missing), where=where)
         raise UserError(
@@ -292,12 +252,13 @@ class Loader:
         )
 
 
-def _failed(dotted: str, error: BaseException, where: str) -> UserError:
-    place = ""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        file = frame.f_code.co_filename
-        if not file.startswith("<") and "importlib" not in file and file != __file__:
-            place = f"{file}:{number}"
+def _is_elsewhere(file: str) -> bool:
+    return file[0] != "<" and "importlib" not in file and file not in _FINDERS
+
+
+def _import_problem(dotted: str, error: BaseException, where: str) -> UserError:
+    places = places_in(error, _is_elsewhere)
+    place = f"{places[-1][0]}:{places[-1][1]}" if places else ""
     if isinstance(error, SyntaxError) and error.filename:
         place = f"{error.filename}:{error.lineno}"
     missing = isinstance(error, ModuleNotFoundError) and "does not offer" not in str(error)

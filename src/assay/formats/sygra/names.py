@@ -46,17 +46,20 @@ def find_task(name: str, base: Path) -> TaskFolder:
     looked = _candidates(written, base) if written else []
     for folder in looked:
         if (folder / GRAPH_FILE).is_file():
-            return TaskFolder(_dotted(folder, base), folder, base)
+            return TaskFolder(_dotted_name(folder, base), folder, base)
     tasks = [
-        _dotted(path.parent, base) for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))
+        _dotted_name(path.parent, base)
+        for path in sorted((base / "tasks").glob(f"**/{GRAPH_FILE}"))
     ]
-    wanted = f"tasks.{_dotted(Path(written), base).removeprefix('tasks.')}"
+    wanted = f"tasks.{_dotted_name(Path(written), base).removeprefix('tasks.')}"
     fix = nearest(wanted, tasks) or "run it from the folder that holds `tasks/`"
     if written.startswith(_RECIPES):
         fix = f"Assay brings no recipes: copy SyGra's folder {written.replace('.', '/')} to that place"
     raise UserError(
         f"there is no task {name!r}",
-        where=", ".join(str(_shown(folder / GRAPH_FILE, base)) for folder in reversed(looked)),
+        where=", ".join(
+            str(_relative_path(folder / GRAPH_FILE, base)) for folder in reversed(looked)
+        ),
         fix=fix,
     )
 
@@ -98,12 +101,12 @@ def _candidates(written: str, base: Path) -> list[Path]:
     return list(dict.fromkeys(place.resolve() for place in places))
 
 
-def _dotted(folder: Path, base: Path) -> str:
-    shown = _shown(folder, base)
+def _dotted_name(folder: Path, base: Path) -> str:
+    shown = _relative_path(folder, base)
     return ".".join(part for part in shown.parts if part not in ("/", ".", ".."))
 
 
-def _shown(path: Path, base: Path) -> Path:
+def _relative_path(path: Path, base: Path) -> Path:
     return path.relative_to(base) if path.is_relative_to(base) else path
 
 
@@ -130,7 +133,7 @@ class Names:
         return f"{self._prefix}{name}{time_part}.{suffix}"
 
     def distinct(self, folder: Path, stamp: str) -> Callable[[str], Path]:
-        """Where the file of a post-processor goes; the second of one name gets a number."""
+        """Return where the file of a post-processor goes; the second of one name gets a number."""
         taken: Counter[str] = Counter()
 
         def path_of(name: str) -> Path:

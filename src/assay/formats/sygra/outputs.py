@@ -25,8 +25,8 @@ import numpy as np
 
 from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
-from assay.formats.sygra.modules import Loader
-from assay.formats.sygra.types import Config, Row, required
+from assay.formats.sygra.graph.called import Load
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import IntArray, Log, Mask
 from assay.registry import nearest
 from assay.store.files import safe_name, write_file
@@ -67,7 +67,7 @@ LARGEST_JSON = 25_000
 _ABSENT, _LEFT_OUT = -1, -2
 
 
-class _Item(msgspec.Struct, gc=False):
+class _ItemData(msgspec.Struct, gc=False):
     id: str
     data: Row = {}
 
@@ -92,15 +92,15 @@ class Records(Sequence[Row]):
         self._fields = dict.fromkeys(field for field in fields if field != "id")
         self._item_places, self._row_places = self._places()
         self._decode_row = msgspec.json.Decoder(_Row).decode
-        self._decode_item = msgspec.json.Decoder(_Item).decode
+        self._decode_item = msgspec.json.Decoder(_ItemData).decode
 
     def _places(self) -> tuple[IntArray, IntArray]:
         """Return where each item and its row are, in the order of the items and without those that a generator left
         out."""
         items = Table([self._items], {"id": "id"}, item=True)
         rows = Table([self._responses], {"item_id": "id", "outcome": "code", "error": "code"})
-        self.failed = int(_coded(rows, "error", lambda error: error is not None).sum())
-        left_out = _coded(rows, "outcome", "skipped".__eq__)
+        self.failed = int(_rows_with(rows, "error", lambda error: error is not None).sum())
+        left_out = _rows_with(rows, "outcome", "skipped".__eq__)
         at = Lookup(items["id"]).first(rows["item_id"])
         row_places = np.full(len(items), _ABSENT, np.int64)
         row_places[at[at >= 0]] = np.where(left_out, _LEFT_OUT, rows.position)[at >= 0]
@@ -143,7 +143,7 @@ class Records(Sequence[Row]):
         )
 
 
-def _coded(rows: Table, name: str, holds: Callable[[Any], bool]) -> Mask:
+def _rows_with(rows: Table, name: str, holds: Callable[[Any], bool]) -> Mask:
     """Return which rows have a value of a coded field for which this holds."""
     wanted = [code for code, value in enumerate(rows.values[name]) if holds(value)]
     return np.isin(rows[name], wanted)
@@ -163,7 +163,8 @@ def _array(records: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_value(value: Any) -> Any:
-    """What a post-processor returned as plain JSON: NaN and infinities are null, objects of classes their fields."""
+    """Return what a post-processor returned as plain JSON: NaN and infinities are null, objects of
+    classes their fields."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_plain))
 
 
@@ -209,52 +210,48 @@ class Processed(msgspec.Struct):
 
 
 def bind_processors(
-    entries: Any, load: Loader, source: Path, *, report_keys: str | None
+    entries: Any, load: Load, source: Path, *, report_keys: str | None
 ) -> list[Processor]:
     """The processors of a graph's YAML, made before anything is spent."""
-    where = f"{source}: graph_post_process"
-    listed = [] if entries is None else entries
-    required(listed, list, "graph_post_process must be a list", where)
-    return [_bind(entry, load, f"{where}[{n}]", report_keys) for n, entry in enumerate(listed)]
+    listed = YamlPlace([] if entries is None else entries, f"{source}: graph_post_process")
+    listed.require(list, "graph_post_process must be a list")
+    return [_bind(entry, load, report_keys) for entry in listed.entries()]
 
 
-def _bind(entry: Any, load: Loader, where: str, report_keys: str | None) -> Processor:
-    dotted, params = _name_and_params(entry, where)
-    made = load(dotted, f"{where}.processor")
+def _bind(at: YamlPlace, load: Load, report_keys: str | None) -> Processor:
+    dotted, params = _name_and_params(at)
+    made = load(dotted, f"{at.where}.processor")
     is_ours = str(getattr(made, "__module__", "")).startswith("assay.")
     styled: Row = {**params, **({"report_keys": report_keys} if report_keys else {})}
+    place = f"{at.where}.params"
     try:
         instance = made(**_arguments(made, styled if is_ours else params))
     except Exception as error:
         what = f"{dotted} cannot be made: {type(error).__name__}: {error}"
-        raise UserError(what, where=f"{where}.params") from error
+        raise UserError(what, where=place) from error
     if not callable(getattr(instance, "process", None)):
-        raise UserError(f"{dotted} has no method `process(data, metadata)`", where=where)
+        raise at.error(f"{dotted} has no method `process(data, metadata)`")
     bound = Processor(dotted.rpartition(".")[2], instance, params, is_ours)
     if isinstance(instance, MetricCollatorPostProcessor):
         bound.collator = instance
     elif isinstance(params.get("aggregator_metrics_map"), list):
         bound.collator = MetricCollatorPostProcessor(**styled)
-    where = f"{where}.params.aggregator_metrics_map"
+    place += ".aggregator_metrics_map"
     if bound.collator is instance or dotted == COLLATOR:
-        _check_made(bound.collator, where)
+        _check_made(bound.collator, place)
     if type(instance) is MetricCollatorPostProcessor or dotted == COLLATOR:
-        bound.where = where
+        bound.where = place
     return bound
 
 
-def _name_and_params(entry: Any, where: str) -> tuple[str, Row]:
+def _name_and_params(at: YamlPlace) -> tuple[str, Row]:
     """Return the name of an entry's processor, and its parameters."""
-    if isinstance(entry, str):
-        entry = {"processor": entry}
+    entry = {"processor": at.value} if isinstance(at.value, str) else at.value
     if not isinstance(entry, dict) or not isinstance(entry.get("processor"), str):
-        raise UserError(
-            "an entry names no processor", where=where, fix="write `- processor: dotted.Class`"
-        )
-    params = entry.get("params")
-    if params is not None and not isinstance(params, dict):
-        raise UserError("params must be a mapping", where=f"{where}.params")
-    return entry["processor"], dict(params or {})
+        raise at.error("an entry names no processor", "write `- processor: dotted.Class`")
+    params = YamlPlace(entry, at.where)("params")
+    params.require(dict | None, "params must be a mapping")
+    return entry["processor"], dict(params.value or {})
 
 
 def _arguments(made: Any, params: Config) -> Row:
@@ -319,7 +316,7 @@ async def run_processors(
             report = await scoring.report(processor.collator, data, before.name)
         try:
             if report is None or type(processor.made) is not MetricCollatorPostProcessor:
-                previous = await asyncio.to_thread(_processed, processor, data, output)
+                previous = await asyncio.to_thread(_run_processor, processor, data, output)
             else:
                 previous = [report]
         except Exception as error:  # user code: the records are written, and the others still run
@@ -337,7 +334,7 @@ def _write_result(result: Processed, plain: Any, path: Path) -> None:
         result.report = first if "results" in first else None
 
 
-def _processed(processor: Processor, data: Any, output: Path) -> Any:
+def _run_processor(processor: Processor, data: Any, output: Path) -> Any:
     if isinstance(data, Records) and not processor.is_ours and len(data) <= LARGEST_JSON:
         data = list(data)
     made = processor.made.process(data, {"output_file": str(output), "params": processor.params})

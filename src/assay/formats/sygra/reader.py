@@ -18,7 +18,8 @@ from assay.engine.experiment.imports.foreign import (
     whole_json,
 )
 from assay.errors import UserError
-from assay.formats.sygra.types import Row, fields
+from assay.formats.sygra.types import Row
+from assay.records import as_object
 from assay.registry import reader
 
 _MARKS = (b'"correct"', b'"golden"', b'"predicted"')
@@ -40,19 +41,19 @@ def sygra(path: Path, *, output: str = "") -> list[Foreign]:
     ]
     if not found:
         return []
-    from assay.formats.sygra.exchange import Records
+    from assay.formats.sygra.exchange import OutputFile
 
     own = [each for each in found if not _is_derived(each, found)]
-    return [Records(each.path, each.about, each.report) for each in own]
+    return [OutputFile(each.path, each.about, each.report) for each in own]
 
 
-class _Output(msgspec.Struct):
+class _FoundOutput(msgspec.Struct):
     path: Path
     about: Row
     report: Path | None
 
 
-def _look(path: Path) -> _Output | None:
+def _look(path: Path) -> _FoundOutput | None:
     head = head_of(path).lstrip()
     if head[:1] not in (b"[", b"{"):
         return None
@@ -67,11 +68,12 @@ def _look(path: Path) -> _Output | None:
         return None
     if not about and not any(attempts_in(value) for record in records for value in record.values()):
         return None
-    return _Output(path, about, _report(path))
+    return _FoundOutput(path, about, _report(path))
 
 
-def _is_derived(one: _Output, found: list[_Output]) -> bool:
-    """Whether a file is what a post-processor made of the records of an output file beside it."""
+def _is_derived(one: _FoundOutput, found: list[_FoundOutput]) -> bool:
+    """Return whether a file is what a post-processor made of the records of an output file beside
+    it."""
     return any(
         other.path.parent == one.path.parent and _is_sibling(other.path.name, one.path.name)
         for other in found
@@ -79,7 +81,7 @@ def _is_derived(one: _Output, found: list[_Output]) -> bool:
 
 
 def _is_sibling(output: str, name: str) -> bool:
-    """Whether a name is that of an output file with another word for `output`."""
+    """Return whether a name is that of an output file with another word for `output`."""
     if output == name:
         return False
     for match in re.finditer("output", output):
@@ -104,13 +106,13 @@ def _report(path: Path) -> Path | None:
 
 
 def _metadata(path: Path) -> Row:
-    """What the run's own file says: that of the same time, or the only one."""
+    """Return what the run's own file says: that of the same time, or the only one."""
     files = sorted((path.parent / "metadata").glob("*.json"))
     named = [file for file in files if file.stem == f"metadata_{path.stem}"]
     stamp = _STAMP.search(path.name)
     named = named or [file for file in files if stamp and stamp[0] in file.name]
     for file in named or (files if len(files) == 1 and not stamp else []):
-        found = fields(whole_json(file))
+        found = as_object(whole_json(file))
         if "metadata_version" in found and "execution" in found:
             _check_readable(found, file)
             return found

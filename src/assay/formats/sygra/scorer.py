@@ -31,7 +31,8 @@ def unit_result(
     metadata: Mapping[str, str] | None = None,
     processor: str = "",
 ) -> Score | list[Score]:
-    """What a unit metric of the graph found: a column of its output record. A record without it has no label.
+    """Return what a unit metric of the graph found: a column of its output record. A record without
+    it has no label.
 
     Parameters:
     column: the field of the output record that has the unit metric's result
@@ -64,7 +65,8 @@ def result_of(stored: Config, record: Config, copied: Mapping[str, str]) -> Unit
 
 
 def problem_of(metadata: Config, record: Config) -> str | None:
-    """What a record is an attempt at: a mission's step, else its id; None if it says neither."""
+    """Return what a record is an attempt at: a mission's step, else its id; None if it says
+    neither."""
     mission, step = metadata.get("mission_id"), metadata.get("step_id")
     if mission is not None or step is not None:
         return f"{mission}\x1f{step}"

@@ -27,7 +27,7 @@ from assay.engine.experiment.trust import write_config
 from assay.formats.sygra.data import INDEX, id_text
 from assay.formats.sygra.eval_utils import MetricCollatorPostProcessor
 from assay.formats.sygra.exchange import is_result
-from assay.formats.sygra.metric import Census, Entry, Report, collated
+from assay.formats.sygra.metric import Census, CollatorReport, Entry, report_over
 from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.formats.sygra.types import Row
@@ -94,17 +94,17 @@ class Scoring:
                 progress.note(
                     f"the rows of {processor} name no item by their `id`: they are reported, and not stored"
                 )
-            return await asyncio.to_thread(collated, made, style, records)
+            return await asyncio.to_thread(report_over, made, style, records)
         names = self._include(made, census, processor)
-        rows = await self._measured() if names else {}
-        return Report(
+        rows = await self._metric_rows() if names else {}
+        return CollatorReport(
             made, style, census, {key: rows[name] for key, name in names.items() if name in rows}
         ).shown()
 
     async def finish(self) -> None:
         """Evaluate what no collator asked for."""
         if self._own and not self._is_evaluated:
-            await self._measured()
+            await self._metric_rows()
 
     def _include(self, made: Sequence[Entry], census: Census, processor: str) -> dict[str, str]:
         """The names of the entries' metrics, by their keys."""
@@ -131,7 +131,7 @@ class Scoring:
         self._scorers[label] = bind_scorer(unit_result, name=label, params=params)
         return label
 
-    async def _measured(self) -> dict[str, MetricRow]:
+    async def _metric_rows(self) -> dict[str, MetricRow]:
         """The metric rows by name, after all that was included is scored."""
         if not self._made_by:
             for column in self._own:
@@ -157,7 +157,7 @@ class Scoring:
         return {row["metric_name"]: row for row in rows}
 
     def _keep_config(self, metrics: Mapping[str, BoundMetric]) -> None:
-        """What `assay aggregate` computes again, in the words of a config."""
+        """Return what `assay aggregate` computes again, in the words of a config."""
         scorers = [
             {"name": entry.name, "type": "sygra.unit_result", "params": entry.params}
             for entry in self._scorers.values()
@@ -182,7 +182,7 @@ class Scoring:
 
         @wraps(inner)
         def measure(group: Group, **params: Any) -> Values:
-            return inner(_sorted(group, self._places()), **params)
+            return inner(_in_order_of(group, self._places()), **params)
 
         return msgspec.structs.replace(bound, function=measure)
 
@@ -194,7 +194,8 @@ class Scoring:
         return self._order
 
     def _take(self, processor: str, records: Sequence[Any], columns: Sequence[str]) -> bool:
-        """Whether each record names its item: then it is scored as a sample of that. Without columns nothing is."""
+        """Return whether each record names its item: then it is scored as a sample of that. Without
+        columns nothing is."""
         if not columns:
             return True
         responses = self._responses()
@@ -272,7 +273,7 @@ def _sample(
     )
 
 
-def _sorted(group: Group, places: Any) -> Group:
+def _in_order_of(group: Group, places: Any) -> Group:
     order = np.lexsort((group.sample, places[group.item]))
     return msgspec.structs.replace(
         group,

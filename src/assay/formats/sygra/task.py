@@ -102,7 +102,7 @@ class SygraTask(GraphTask):
 
     def check_unit_metrics(self, holds: Callable[[str], bool]) -> None:
         """Refuse unit metrics that compare what no state can have; `holds` tells of a variable."""
-        reached = self._reached([START])
+        reached = self._nodes_after([START])
         for name, node in self._metric_nodes.items():
             for key in ("golden_key", "predicted_key"):
                 variable = node.get(key)

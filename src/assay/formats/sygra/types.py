@@ -1,24 +1,45 @@
-"""Values as YAML and JSON have them: their names, a check, a merge, a change in every text."""
+"""Values as YAML and JSON have them: their types and places, a merge, a change in every text."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 
-Config = Mapping[str, Any]  # only read
-Row = dict[str, Any]
-
-
-def fields(value: Any) -> Row:
-    """An object as it is; empty for anything else."""
-    return value if isinstance(value, dict) else {}
+Config = JsonMapping  # only read
+Row = JsonObject
 
 
-def required(value: Any, kind: type, what: str, where: str, fix: str = "") -> Any:
-    """Return a value that has to be of this type; refuse any other."""
-    if not isinstance(value, kind):
-        raise UserError(what, where=where, fix=fix)
-    return value
+class YamlPlace(NamedTuple):
+    """A value of a YAML and where it stands, which its errors tell."""
+
+    value: Any
+    where: str
+
+    def __call__(self, key: Any) -> "YamlPlace":
+        """Return what a mapping has under a key."""
+        return YamlPlace(self.value.get(key), f"{self.where}.{key}")
+
+    def inside(self, key: str) -> "YamlPlace":
+        """Return what a mapping has under a key, at the place of the mapping."""
+        return YamlPlace(self.value.get(key), self.where)
+
+    def entries(self) -> "Iterator[YamlPlace]":
+        """Yield the entries of a list."""
+        return (YamlPlace(entry, f"{self.where}[{n}]") for n, entry in enumerate(self.value))
+
+    def error(self, what: str, fix: str = "") -> UserError:
+        return UserError(what, where=self.where, fix=fix)
+
+    def require(self, kind: Any, what: str, fix: str = "") -> Any:
+        """Return the value if it is of this type, and refuse it otherwise."""
+        if not isinstance(self.value, kind):
+            raise self.error(what, fix)
+        return self.value
+
+    def require_some(self, kind: Any, what: str, fix: str = "") -> Any:
+        """Return the value if it is of this type and not empty, and refuse it otherwise."""
+        return YamlPlace(self.value or None, self.where).require(kind, what, fix)
 
 
 def deep_update(target: Row, src: Config) -> None:

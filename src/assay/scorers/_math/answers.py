@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from assay.scorers._math.expressions import LONGEST, NAMES, NotMath, Tree, number, read
-from assay.scorers._math.forms import TooLarge, difference, form_of, is_decided, is_multiple
+from assay.scorers._math.forms import FormTooLarge, difference, form_of, is_decided, is_multiple
 from assay.scorers._math.notation import plain, without_thousands, without_unit
 from assay.scorers._math.numeric import differ, value_of, variables
 from assay.text.numbers import NUMBER_WORDS
@@ -39,7 +39,7 @@ class Value(NamedTuple):
     unit: tuple[str, int, Fraction] | None = None
 
 
-class Words(NamedTuple):
+class AnswerWords(NamedTuple):
     text: str
 
 
@@ -50,7 +50,7 @@ class Equation(NamedTuple):
     right: Any
 
 
-class Parts(NamedTuple):
+class Collection(NamedTuple):
     """`order`: whether it counts; `ends` are the brackets, or what else tells kinds of collections apart."""
 
     parts: list[Any]
@@ -58,11 +58,11 @@ class Parts(NamedTuple):
     ends: str = ""
 
 
-Answer = Value | Words | Equation | Parts
+Answer = Value | AnswerWords | Equation | Collection
 
 
 def answer_in(text: str) -> Answer:
-    """What a text says; NotMath if it cannot be read."""
+    """Return what a text says; NotMath if it cannot be read."""
     if len(text) > 4 * LONGEST:
         raise NotMath("it is too long")
     rows = _ROWS.search(text)
@@ -72,12 +72,12 @@ def answer_in(text: str) -> Answer:
             for row in rows[1].split("\\\\")
             if row.strip()
         ]
-        return Parts([Parts(row, order=True) for row in cells], order=True, ends="matrix")
+        return Collection([Collection(row, order=True) for row in cells], order=True, ends="matrix")
     text = plain(without_thousands(text.strip()))
     if text.lower() in NUMBER_WORDS:
         return Value(number(NUMBER_WORDS[text.lower()]))
     if _is_words(text) and not _SEPARATOR.search(text):
-        return Words(_folded(text))
+        return AnswerWords(_words_text(text))
     return _collection(text)
 
 
@@ -96,19 +96,19 @@ def _collection(text: str) -> Answer:
         text = text.rpartition(sign)[2].strip() if sign in text else text
     unions = _split(text, re.compile("∪"))
     if len(unions) > 1:
-        return Parts([_collection(part) for part in unions], ends="∪")
+        return Collection([_collection(part) for part in unions], ends="∪")
     if _RELATION.search(text):
         return _intervals(text)
-    inner, ends = _unwrapped(text)
+    inner, ends = _inside_brackets(text)
     if ends:
         parts = _split(inner, _SEPARATOR)
         if ends[0] == "{" and not inner.strip():
-            return Parts([], ends="{}")
+            return Collection([], ends="{}")
         if len(parts) > 1 or ends[0] == "{":
-            return Parts([_collection(part) for part in parts], order=ends != "{}", ends=ends)
+            return Collection([_collection(part) for part in parts], order=ends != "{}", ends=ends)
     parts = [part for part in _split(text, _SEPARATOR) if part.strip()]
     if len(parts) > 1:
-        return Parts([_collection(part) for part in parts])
+        return Collection([_collection(part) for part in parts])
     return _single(text)
 
 
@@ -123,13 +123,15 @@ def _single(text: str) -> Answer:
         tree = read(bare)
     except NotMath:
         if _is_words(text) or _TEXT.fullmatch(text):
-            return Words(_folded(text))
+            return AnswerWords(_words_text(text))
         raise
     if tree[:2] == ("fn", "degree"):
         tree = tree[2]
     signs = [_with_sign(tree, sign) for sign in (1, -1)]
     return (
-        Value(tree, unit) if signs[0] == signs[1] else Parts([Value(each, unit) for each in signs])
+        Value(tree, unit)
+        if signs[0] == signs[1]
+        else Collection([Value(each, unit) for each in signs])
     )
 
 
@@ -145,7 +147,7 @@ def _intervals(text: str) -> Answer:
     if re.search(r"\sand\s", text):
         raise NotMath("it is an intersection")
     parts = [_interval(part) for part in _split(text, _SEPARATOR)]
-    return parts[0] if len(parts) == 1 else Parts(parts, ends="∪")
+    return parts[0] if len(parts) == 1 else Collection(parts, ends="∪")
 
 
 def _interval(text: str) -> Answer:
@@ -166,11 +168,12 @@ def _interval(text: str) -> Answer:
     if not _NAMES_A_VALUE.fullmatch(sides[1]):
         raise NotMath("it is not an interval")
     ends = ("(" if signs[0] == "<" else "[") + (")" if signs[1] == "<" else "]")
-    return Parts([_single(sides[0]), _single(sides[2])], order=True, ends=ends)
+    return Collection([_single(sides[0]), _single(sides[2])], order=True, ends=ends)
 
 
-def _unwrapped(text: str) -> tuple[str, str]:
-    """What stands in the brackets around a whole text, and these; no brackets if they do not belong together."""
+def _inside_brackets(text: str) -> tuple[str, str]:
+    """Return what stands in the brackets around a whole text, and these; no brackets if they do not
+    belong together."""
     for opening, closings in _CLOSES.items():
         closing = text[-1:] if text[-1:] and text[-1:] in closings else ""
         end = len(text) - 2 if opening == "\\{" and text.endswith("\\}") else len(text) - 1
@@ -202,7 +205,7 @@ def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _folded(text: str) -> str:
+def _words_text(text: str) -> str:
     return " ".join(text.casefold().replace("-", " ").split())
 
 
@@ -210,10 +213,10 @@ def _folded(text: str) -> str:
 
 
 def compare(wanted: Answer, actual: Answer, tolerance: float, symbolic: Symbolic) -> Verdict:
-    """Whether an answer is the expected one."""
-    if isinstance(wanted, Words) or isinstance(actual, Words):
-        if isinstance(wanted, Words):
-            return isinstance(actual, Words) and wanted.text == actual.text
+    """Return whether an answer is the expected one."""
+    if isinstance(wanted, AnswerWords) or isinstance(actual, AnswerWords):
+        if isinstance(wanted, AnswerWords):
+            return isinstance(actual, AnswerWords) and wanted.text == actual.text
         return None
     if isinstance(wanted, Equation) and isinstance(actual, Equation):
         return _equations(wanted, actual, tolerance, symbolic)
@@ -222,11 +225,15 @@ def compare(wanted: Answer, actual: Answer, tolerance: float, symbolic: Symbolic
         return None if None in sides else compare(sides[0], sides[1], tolerance, symbolic)  # type: ignore[arg-type]
     if isinstance(wanted, Value) and isinstance(actual, Value):
         return _values(wanted, actual, tolerance, symbolic)
-    one, other = (each if isinstance(each, Parts) else Parts([each]) for each in (wanted, actual))
+    one, other = (
+        each if isinstance(each, Collection) else Collection([each]) for each in (wanted, actual)
+    )
     return _collections(one, other, tolerance, symbolic)
 
 
-def _collections(wanted: Parts, actual: Parts, tolerance: float, symbolic: Symbolic) -> Verdict:
+def _collections(
+    wanted: Collection, actual: Collection, tolerance: float, symbolic: Symbolic
+) -> Verdict:
     if len(wanted.parts) != len(actual.parts):
         return False
     if wanted.ends and actual.ends and wanted.ends != actual.ends:
@@ -260,7 +267,7 @@ def _equations(wanted: Equation, actual: Equation, tolerance: float, symbolic: S
     ]
     try:
         return is_multiple(_form(sides[0]), _form(sides[1]))
-    except (TooLarge, ZeroDivisionError):
+    except (FormTooLarge, ZeroDivisionError):
         return None
 
 
@@ -284,7 +291,7 @@ def _is_percent(tree: Tree) -> bool:
 
 
 def same(first: Tree, second: Tree, tolerance: float, symbolic: Symbolic) -> Verdict:
-    """Whether two expressions have the same value, variables being positive."""
+    """Return whether two expressions have the same value, variables being positive."""
     if first == second:
         return True
     if tolerance and not (variables(first) | variables(second)):
@@ -303,7 +310,7 @@ def same(first: Tree, second: Tree, tolerance: float, symbolic: Symbolic) -> Ver
             return True
         if is_decided(rest):
             return False
-    except (TooLarge, ZeroDivisionError):
+    except (FormTooLarge, ZeroDivisionError):
         pass
     return False if differ(first, second) else symbolic(first, second)
 

@@ -12,35 +12,8 @@ Tree = tuple[Any, ...]
 
 LONGEST = 500  # letters of one answer
 _DEEPEST = 40
-_FUNCTIONS = {
-    "sin",
-    "cos",
-    "tan",
-    "cot",
-    "sec",
-    "csc",
-    "sinh",
-    "cosh",
-    "tanh",
-    "ln",
-    "log",
-    "lg",
-    "exp",
-    "sqrt",
-    "arcsin",
-    "arccos",
-    "arctan",
-    "asin",
-    "acos",
-    "atan",
-    "abs",
-    "max",
-    "min",
-    "gcd",
-    "lcm",
-    "floor",
-    "ceil",
-}
+_TRIGONOMETRY = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan asin acos atan"
+_FUNCTIONS = {*f"{_TRIGONOMETRY} ln log lg exp sqrt abs max min gcd lcm floor ceil".split()}
 _OF_SEVERAL = frozenset(("max", "min", "gcd", "lcm"))
 _MOST_ARGUMENTS = 20
 _LONG_NAMES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
@@ -53,34 +26,11 @@ _CONSTANTS = {
     "e": "E",
     "i": "I",
 }
-_GREEK = {
-    "alpha",
-    "beta",
-    "gamma",
-    "delta",
-    "epsilon",
-    "varepsilon",
-    "zeta",
-    "eta",
-    "theta",
-    "vartheta",
-    "iota",
-    "kappa",
-    "lambda",
-    "mu",
-    "nu",
-    "xi",
-    "rho",
-    "sigma",
-    "tau",
-    "upsilon",
-    "phi",
-    "varphi",
-    "chi",
-    "psi",
-    "omega",
-    "ell",
-}
+_LETTERS = """
+alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho
+sigma tau upsilon phi varphi chi psi omega ell
+"""
+_GREEK = frozenset(_LETTERS.split())
 NAMES = frozenset((*_FUNCTIONS, *_CONSTANTS, *_GREEK))
 _TOKEN = re.compile(
     r"\s*((?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,3}(?![\w.]))?|\\[A-Za-z]+|[A-Za-z]+|\*\*|[-+*/^_(){}\[\]|,!%°±∓])"

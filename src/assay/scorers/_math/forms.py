@@ -26,7 +26,7 @@ IMAGINARY: Atom = ("sym", "I")
 _ONE: Polynomial = {(): Fraction(1)}
 
 
-class TooLarge(ValueError):
+class FormTooLarge(ValueError):
     """An expression is beyond the bounds of exact work."""
 
 
@@ -59,7 +59,8 @@ def difference(first: Form, second: Form) -> Polynomial:
 
 
 def is_decided(polynomial: Polynomial) -> bool:
-    """Whether a polynomial that is not empty cannot be zero: its atoms are variables, constants and radicals."""
+    """Return whether a polynomial that is not empty cannot be zero: its atoms are variables,
+    constants and radicals."""
     return all(
         atom[0] in ("sym", "prime")
         and atom[1] != "oo"
@@ -77,7 +78,8 @@ def rational(form: Form) -> Fraction | None:
 
 
 def is_multiple(first: Form, second: Form) -> bool | None:
-    """Whether one is a number times the other, as the two sides of equations are; None where that is not decided."""
+    """Return whether one is a number times the other, as the two sides of equations are; None where
+    that is not decided."""
     one, other = _times(first.above, second.below), _times(second.above, first.below)
     if not one or not other:
         return one == other
@@ -138,13 +140,13 @@ def _power(base: Form, exponent: Form) -> Form:
 def _whole_power(base: Form, power: int) -> Form:
     single = len(base.above) <= 1 and len(base.below) == 1
     if power > _LARGEST_EXPONENT and not single:
-        raise TooLarge("an exponent is too large")
+        raise FormTooLarge("an exponent is too large")
     for value in (*base.above.values(), *base.below.values()):
         if (
             power * max(value.numerator.bit_length(), value.denominator.bit_length())
             > _MOST_BITS + power
         ):
-            raise TooLarge("a power is too large")
+            raise FormTooLarge("a power is too large")
     if single and base.above:
         ((monomial, value),) = base.above.items()
         return Form(
@@ -167,7 +169,7 @@ def _radical(value: Fraction, power: Fraction) -> Form:
         max(abs(value.numerator), value.denominator) > _LARGEST_FACTORED
         or abs(power) > _LARGEST_EXPONENT
     ):
-        raise TooLarge("a root is too large")
+        raise FormTooLarge("a root is too large")
     if value < 0 and power.denominator % 2 == 0:
         if power.denominator != 2:
             return _atom(("root", _key(_constant(value))), power)
@@ -243,7 +245,7 @@ def _plus(first: Polynomial, second: Polynomial) -> Polynomial:
     made = dict(first)
     for monomial, value in second.items():
         made[monomial] = made.get(monomial, 0) + value
-    return _bounded(made)
+    return _check_size(made)
 
 
 def _minus(first: Polynomial, second: Polynomial) -> Polynomial:
@@ -259,7 +261,7 @@ def _times(first: Polynomial, second: Polynomial) -> Polynomial:
                 exponents[atom] = exponents.get(atom, 0) + exponent
             for monomial, unit in _monomial(exponents, value * factor).items():
                 made[monomial] = made.get(monomial, 0) + unit
-    return _bounded(made)
+    return _check_size(made)
 
 
 def _monomial(exponents: dict[Atom, Fraction], value: Fraction) -> Polynomial:
@@ -269,7 +271,7 @@ def _monomial(exponents: dict[Atom, Fraction], value: Fraction) -> Polynomial:
         if atom[0] == "prime":
             whole = exponent.__floor__()
             if abs(whole) * atom[1].bit_length() > _MOST_BITS:
-                raise TooLarge("a power is too large")
+                raise FormTooLarge("a power is too large")
             value *= Fraction(atom[1]) ** whole
             exponent -= whole
         elif atom == IMAGINARY and exponent.denominator == 1:
@@ -280,15 +282,15 @@ def _monomial(exponents: dict[Atom, Fraction], value: Fraction) -> Polynomial:
     return {tuple(sorted(kept)): value}
 
 
-def _bounded(polynomial: Polynomial) -> Polynomial:
+def _check_size(polynomial: Polynomial) -> Polynomial:
     made = {monomial: value for monomial, value in polynomial.items() if value}
     if len(made) > _MOST_TERMS:
-        raise TooLarge("it has too many terms")
+        raise FormTooLarge("it has too many terms")
     if any(
         value.numerator.bit_length() + value.denominator.bit_length() > 2 * _MOST_BITS
         for value in made.values()
     ):
-        raise TooLarge("a number is too large")
+        raise FormTooLarge("a number is too large")
     return made
 
 

@@ -30,8 +30,8 @@ def variables(tree: Tree) -> set[str]:
 
 
 def differ(first: Tree, second: Tree) -> bool | None:
-    """Whether two trees have different values, variables being positive; None where that cannot be told, and where they
-    agree, which may be chance."""
+    """Return whether two trees have different values, variables being positive; None where that
+    cannot be told, and where they agree, which may be chance."""
     names = sorted(variables(first) | variables(second))
     for shift in range(len(_POINTS) if names else 1):
         points = {

@@ -28,7 +28,8 @@ _child = Answerer("-c", _START, json.dumps([*filter(None, sys.path)]))
 
 
 def equal(first: Tree, second: Tree, seconds: float) -> bool | None:
-    """Whether sympy finds two trees equal, variables being positive; None where it does not know, or takes longer."""
+    """Return whether sympy finds two trees equal, variables being positive; None where it does not
+    know, or takes longer."""
     if find_spec("sympy") is None:
         raise UserError(
             "deciding whether two expressions are equal needs sympy",
@@ -65,20 +66,22 @@ def serve() -> None:
     for line in sys.stdin:
         first, second = json.loads(line)
         try:
-            answer = _decided(sympy, _built(sympy, first, [0]) - _built(sympy, second, [0]))
+            answer = _is_zero(
+                sympy, _expression(sympy, first, [0]) - _expression(sympy, second, [0])
+            )
         except Exception:  # whatever sympy cannot do is not decided
             answer = None
         print(json.dumps(answer), flush=True)
 
 
-def _decided(sympy: Any, difference: Any) -> bool | None:
+def _is_zero(sympy: Any, difference: Any) -> bool | None:
     if sympy.simplify(difference) == 0:
         return True
     answer = difference.equals(0)
     return None if answer is None else bool(answer)
 
 
-def _built(sympy: Any, tree: list[Any], parts: list[int]) -> Any:
+def _expression(sympy: Any, tree: list[Any], parts: list[int]) -> Any:
     """The expression of a tree; ValueError beyond the bounds, KeyError for a function that sympy does not have."""
     parts[0] += 1
     if parts[0] > _MOST_PARTS:
@@ -89,9 +92,11 @@ def _built(sympy: Any, tree: list[Any], parts: list[int]) -> Any:
     if kind == "sym":
         constants = {"pi": sympy.pi, "E": sympy.E, "I": sympy.I, "oo": sympy.oo}
         return constants[tree[1]] if tree[1] in constants else sympy.Symbol(tree[1], positive=True)
-    first, *rest = [_built(sympy, part, parts) for part in (tree[2:] if kind == "fn" else tree[1:])]
+    first, *rest = [
+        _expression(sympy, part, parts) for part in (tree[2:] if kind == "fn" else tree[1:])
+    ]
     if kind == "fn":
-        return _called(sympy, tree[1], first, rest)
+        return _apply(sympy, tree[1], first, rest)
     if kind == "pow":
         if rest[0].is_number and not abs(rest[0].evalf(5)) <= _LARGEST_EXPONENT:
             raise ValueError
@@ -103,7 +108,7 @@ def _built(sympy: Any, tree: list[Any], parts: list[int]) -> Any:
     }[kind]()
 
 
-def _called(sympy: Any, name: str, value: Any, rest: list[Any]) -> Any:
+def _apply(sympy: Any, name: str, value: Any, rest: list[Any]) -> Any:
     if name == "root":
         return (
             sympy.real_root(value, rest[0])

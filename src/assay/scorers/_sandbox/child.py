@@ -66,7 +66,7 @@ def answer(channel: Any) -> None:
     wire.serve()
 
 
-class Names(dict[str, Any]):
+class TestNames(dict[str, Any]):
     """The names of the tests: their own, then those of the answer. Built-ins and modules keep their meaning, unless
     the tests show that they mean the answer's (`shadowed`)."""
 
@@ -154,7 +154,7 @@ def tests(channel: Any, verdicts: Any) -> None:
     except BaseException as error:
         say(problem="the code: " + short(error), lost=wire.lost, done=not wire.lost)
         return
-    names = Names(wire, shadowed(job["tests"], job["entry_point"]))
+    names = TestNames(wire, shadowed(job["tests"], job["entry_point"]))
     for number, test in enumerate(job["tests"]):
         problem = problem_of(test, f"test_{number + 1}.py", names, job["entry_point"])
         if wire.lost:
@@ -165,8 +165,9 @@ def tests(channel: Any, verdicts: Any) -> None:
 
 
 def may(operation: str, target: Any, name: Any = "_") -> bool:
-    """Whether the answer's code may do this to what a test has handed to it: call a function, continue an iterator,
-    use an object of a class of the tests by its public names. Nothing leads from there to the tests."""
+    """Return whether the answer's code may do this to what a test has handed to it: call a
+    function, continue an iterator, use an object of a class of the tests by its public names.
+    Nothing leads from there to the tests."""
     if operation in ("getattr", "setattr"):
         return type(target).__module__ in ("tests", "_io", "unittest.mock") and not str(
             name
@@ -176,7 +177,7 @@ def may(operation: str, target: Any, name: Any = "_") -> bool:
     return operation == "call" or (operation in ALONE and type(target).__module__ == "tests")
 
 
-def problem_of(test: str, file: str, names: Names, entry_point: str | None) -> str | None:
+def problem_of(test: str, file: str, names: TestNames, entry_point: str | None) -> str | None:
     try:
         names.pop("check", None)
         exec(compile(test, file, "exec"), names)

@@ -163,7 +163,7 @@ def fork_off(life: int, level: str) -> None:
 
 
 def end_all_below() -> None:
-    """What the code started falls to us when its parent ends: kill until nothing is left."""
+    """Kill what the code started until nothing is left: it falls to us when its parent ends."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         with suppress(ChildProcessError):

@@ -12,46 +12,20 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-BUILTINS = (
-    "len",
-    "iter",
-    "next",
-    "bool",
-    "str",
-    "repr",
-    "float",
-    "int",
-    "complex",
-    "hash",
-    "dir",
-    "abs",
-    "round",
-)
-OPERATORS = ("index", "neg", "pos", "invert", "getitem", "setitem", "delitem")
+BUILTINS = "len iter next bool str repr float int complex hash dir abs round format reversed"
+OPERATORS = "index neg pos invert getitem setitem delitem"
 ALONE: dict[str, Callable[..., Any]] = {
-    **{name: getattr(builtins, name) for name in (*BUILTINS, "format", "reversed")},
-    **{name: getattr(operator, name) for name in OPERATORS},
+    **{name: getattr(builtins, name) for name in BUILTINS.split()},
+    **{name: getattr(operator, name) for name in OPERATORS.split()},
     **{name: getattr(math, name) for name in ("floor", "ceil", "trunc")},
     "enter": lambda value: type(value).__enter__(value),
     "exit": lambda value, *error: type(value).__exit__(value, *error),
     "instancecheck": lambda kind, value: isinstance(value, kind),
     "subclasscheck": lambda kind, value: issubclass(value, kind),
 }
-ARITHMETIC = (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "matmul",
-    "lshift",
-    "rshift",
-    "xor",
-)
+BETWEEN = "add sub mul truediv floordiv mod pow matmul lshift rshift xor eq ne lt le gt ge"
 PAIRS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(operator, name) for name in (*ARITHMETIC, "eq", "ne", "lt", "le", "gt", "ge")},
+    **{name: getattr(operator, name) for name in BETWEEN.split()},
     "and": operator.and_,
     "or": operator.or_,
 }

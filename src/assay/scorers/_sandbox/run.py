@@ -37,7 +37,7 @@ _TO_START = 30.0
 _LARGEST_REPORT = 1 << 20
 
 
-class Limits(NamedTuple):
+class SandboxLimits(NamedTuple):
     seconds: float
     memory: int
     files: int
@@ -83,13 +83,13 @@ def level_here(weak: bool) -> Level:
 
 def try_out(level: Level) -> None:
     """Raise NotStartedError if this level does not work."""
-    limits = Limits(10, 256 << 20, 1 << 20, 8)
+    limits = SandboxLimits(10, 256 << 20, 1 << 20, 8)
     if run_tests("def f(): return 1", ["assert f() == 1"], None, limits, level) != Verdict(1, []):
         raise NotStartedError("a first test failed")
 
 
 def run_tests(
-    code: str, tests: list[str], entry_point: str | None, limits: Limits, level: Level
+    code: str, tests: list[str], entry_point: str | None, limits: SandboxLimits, level: Level
 ) -> Verdict:
     """Run the code in one process and its tests in another (see `child.py`)."""
     with ExitStack() as stack:
@@ -129,7 +129,8 @@ def run_tests(
 
 
 def said(tests: socket.socket, job: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
-    """What the process of the tests reports, until it ends or its time does. The time begins when it is ready."""
+    """Yield what the process of the tests reports, until it ends or its time does. The time begins
+    when it is ready."""
     deadline = time.monotonic() + _TO_START
     text, size = b"", 0
     with suppress(ConnectionError, ValueError):
@@ -165,7 +166,7 @@ def ending(answer: children.Process) -> str:
 
 @contextmanager
 def started(
-    role: str, level: Level, limits: Limits, channel: socket.socket, out: Any, errors: Any
+    role: str, level: Level, limits: SandboxLimits, channel: socket.socket, out: Any, errors: Any
 ) -> Generator[children.Process]:
     """One of the two processes; when this is left, it has ended with all that it started."""
     with ExitStack() as stack:
@@ -217,7 +218,7 @@ def started(
             children.end(process, 0 if level == "bubblewrap" else 10)
 
 
-def bubblewrap(limits: Limits) -> list[str]:
+def bubblewrap(limits: SandboxLimits) -> list[str]:
     """The command line of a sandbox that has nothing but what Python needs. Root keeps what it needs to become a user
     of its own."""
     command = shutil.which("bwrap")
@@ -249,7 +250,8 @@ def bubblewrap(limits: Limits) -> list[str]:
 
 @cache
 def readable() -> list[str]:
-    """What of the disk the code can read: the system's programs, Python and the installed packages."""
+    """Return what of the disk the code can read: the system's programs, Python and the installed
+    packages."""
     python = [f"{sys.base_prefix}/{part}" for part in ("bin", "lib", "lib64")]
     paths = [*_SYSTEM, *_DEVICES, *python, *packages(), str(_HERE)]
     return [
@@ -269,7 +271,7 @@ def packages() -> list[str]:
 
 
 def hidden() -> bool:
-    """Whether other users cannot enter the folder that Python is in."""
+    """Return whether other users cannot enter the folder that Python is in."""
     places = [Path(sys.base_prefix), *map(Path, packages()), _HERE]
     return any(
         not folder.stat().st_mode & 1 for place in places for folder in (place, *place.parents)

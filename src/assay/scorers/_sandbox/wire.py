@@ -32,8 +32,8 @@ class Wire:
         self.printed: Callable[[], str] = str  # what was printed here since the last reply
 
     def ask(self, operation: str, *arguments: Any, **named: Any) -> Any:
-        """What the other side gets from its operation; raises what it raises there. Lists, sets and dicts among the
-        arguments are changed as they were changed there."""
+        """Return what the other side gets from its operation; raises what it raises there. Lists,
+        sets and dicts among the arguments are changed as they were changed there."""
         with self.lock:
             return self._ask(operation, *arguments, **named)
 

@@ -17,7 +17,7 @@ from assay.analysis.judge.label_frame import Address, Frame, Unit, labels_of
 from assay.analysis.judge.labelling import ChosenAnswer, choose
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.stats.agreement import Agreement, agreement
+from assay.stats.agreement import RaterAgreement, agreement
 from assay.store.keys import canonical, digest
 from assay.text.plain import plain
 from assay.viewer.experiments import Experiments
@@ -268,7 +268,7 @@ def _agreement(
     return [*lines, *_lines("all annotators", labelling.agreement())]
 
 
-def _lines(who: str, agreements: dict[str, Agreement]) -> Iterable[tuple[str, str, str]]:
+def _lines(who: str, agreements: dict[str, RaterAgreement]) -> Iterable[tuple[str, str, str]]:
     for name, result in agreements.items():
         what = f"{who}, {name.replace('_', ' ')} (n = {result.answers:,})"
         if result.value is None:

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from assay.errors import AssayError, UserError
+from assay.foreign_modules import ForeignModules
 from assay.formats.lm_eval.facade import class_tasks
 from assay.formats.lm_eval.facade.class_tasks import value_of_part
 from assay.formats.lm_eval.facade.sources import (
@@ -141,24 +142,24 @@ NAMES: dict[str, dict[str, Any]] = {
 }
 
 
+def _value(module: str, name: str) -> Any:
+    inner = f"{module}.{name}"
+    if inner in MODULES:
+        return MODULES.module(inner)
+    values = _values(module)
+    if name not in values:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    return values[name]
+
+
+def _values(module: str) -> dict[str, Any]:
+    return {**NAMES.get(module, {}), **_ours().get(module.removeprefix(f"{PACKAGE}."), {})}
+
+
+MODULES = ForeignModules(NAMES, _value, lambda module: [*_values(module)])
+
+
 @cache
-def modules() -> dict[str, ModuleType]:
-    """Every module of the façade by its full name; each is an attribute of the module above it."""
-    made: dict[str, ModuleType] = {}
-    for name, values in NAMES.items():
-        parts = name.split(".")
-        for depth in range(1, len(parts) + 1):
-            full = ".".join(parts[:depth])
-            if full not in made:
-                made[full] = ModuleType(full)
-                if depth > 1:
-                    setattr(made[full.rpartition(".")[0]], parts[depth - 1], made[full])
-        vars(made[name]).update(values)
-    for name, values in _ours().items():
-        vars(made[f"{PACKAGE}.{name}"]).update(values)
-    return made
-
-
 def _ours() -> dict[str, dict[str, Any]]:
     """What the evaluation itself uses: it knows a function by its identity. Imported once a hook is."""
     from assay.formats.lm_eval.asking import fewshot
@@ -245,10 +246,9 @@ def _import(
             if name == "datasets" and "load_metric" in (fromlist or ())
             else module
         )
-    module = modules().get(name)
-    if module is None:
+    if name not in MODULES:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    return module if fromlist else modules()[name.split(".")[0]]
+    return MODULES.module(name if fromlist else name.split(".")[0])
 
 
 def _with_metrics(datasets: ModuleType) -> ModuleType:

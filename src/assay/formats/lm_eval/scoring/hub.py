@@ -19,14 +19,16 @@ from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
-from assay.scorers._sandbox.run import Limits, level_here, run_tests
+from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
 from assay.text.error_rate import distance
 from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
 from assay.text.translation import require_sacrebleu
 
 _SEED = 1234  # numpy's in the harness, whose first ROUGE of a run begins with it
 _RESAMPLES = 1000
-_LIMITS = Limits(seconds=3.0, memory=1 << 30, files=16 << 20, processes=16)  # evaluate's time
+_LIMITS = SandboxLimits(
+    seconds=3.0, memory=1 << 30, files=16 << 20, processes=16
+)  # evaluate's time
 
 
 class Metric(NamedTuple):

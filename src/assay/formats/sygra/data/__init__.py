@@ -22,9 +22,10 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
-from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, cleaned, stages
+from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, plain_record, stages
 from assay.formats.sygra.instead import not_offered
-from assay.formats.sygra.types import Config, required
+from assay.formats.sygra.types import Config, YamlPlace
+from assay.records import as_list
 from assay.registry import nearest
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
@@ -33,25 +34,8 @@ CONFIG = "data_config"
 _NO_ID = (None, "")
 _DIGEST = re.compile("[0-9a-f]{64}")
 INDEX = "original_index"
-_SUFFIXES = (
-    ".jpg",
-    ".jpeg",
-    ".png",
-    ".gif",
-    ".bmp",
-    ".tiff",
-    ".tif",
-    ".webp",
-    ".ico",
-    ".apng",
-    ".wav",
-    ".ogg",
-    ".flac",
-    ".aac",
-    ".aiff",
-    ".mp3",
-    ".m4a",
-)
+_PICTURES = ".jpg .jpeg .png .gif .bmp .tiff .tif .webp .ico .apng"
+_SUFFIXES = tuple(f"{_PICTURES} .wav .ogg .flac .aac .aiff .mp3 .m4a".split())
 _FIRST_BYTES = (
     b"\x89PNG\r\n",
     b"\xff\xd8\xff",
@@ -152,12 +136,13 @@ def open_source(source: Any, *, base: Path, load: Load, where: str = f"{CONFIG}.
     """Return the records of a source, transformed, without new ids."""
     if isinstance(source, list):
         raise not_offered("a list of sources", where)
-    required(source, Mapping, f"a source must be a mapping, got {source!r}", where)
-    fields: Any = source.get("fields")
-    if not isinstance(fields, list | None):
-        raise UserError(f"fields must be a list, got {fields!r}", where=f"{where}.fields")
-    through = stages(source.get("transformations"), load, where)
-    records = map(cleaned, raw_records(source, base, where))
+    at = YamlPlace(source, where)
+    at.require(Mapping, f"a source must be a mapping, got {source!r}")
+    fields = at("fields").require(
+        list | None, f"fields must be a list, got {source.get('fields')!r}"
+    )
+    through = stages(at("transformations"), load)
+    records = map(plain_record, raw_records(source, base, where))
     if fields:
         records = map(partial(_with_fields, {"id", *map(str, fields)}), records)
     first = list(islice(records, 1))
@@ -174,8 +159,7 @@ def _check_media(record: Record, source: Config, base: Path, where: str) -> None
     place = base / str(source.get("file_path") or source.get("repo_id") or "")
     folders = [base.resolve(), (place if place.is_dir() else place.parent).resolve()]
     for name, value in record.items():
-        entries = value if isinstance(value, list) else [value]
-        if any(_is_medium(entry) or _names_medium(entry, folders) for entry in entries):
+        if any(_is_medium(entry) or _names_medium(entry, folders) for entry in as_list(value)):
             raise not_offered("an image or a sound", f"{where}: field {name!r} of the first record")
 
 

@@ -7,11 +7,12 @@ never changed, only judged.
 import ast
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Load
-from assay.formats.sygra.types import Config, required
+from assay.formats.sygra.types import Config, YamlPlace
 from assay.registry import nearest
 
 Check = Callable[[Config], list[str]]
@@ -28,24 +29,22 @@ _RULES: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def row_schema(config: Config, *, load: Load, where: str = "schema_config") -> Check:
-    """The check that a `schema_config` means: a pydantic class under `schema`, or `fields`."""
+    """Return the check that a `schema_config` means: a pydantic class under `schema`, or `fields`."""
+    at = YamlPlace(config, where)
     if config.get("schema"):
         return _by_class(load(str(config["schema"]), f"{where}.schema"), f"{where}.schema")
     fix = "name a pydantic class with `schema:`, or list `fields:` with `name` and `type`"
-    what = "a schema needs 'schema' or 'fields'"
-    fields = required(config.get("fields") or None, list, what, where, fix)
-    checks = [_field(field, f"{where}.fields[{number}]") for number, field in enumerate(fields)]
+    fields = at.inside("fields")
+    fields.require_some(list, "a schema needs 'schema' or 'fields'", fix)
+    checks = [_field(field) for field in at("fields").entries()]
     return lambda record: [problem for check in checks for problem in check(record)]
 
 
 def _by_class(schema: Any, where: str) -> Check:
     validate = getattr(schema, "model_validate", None) or getattr(schema, "parse_obj", None)
     if not callable(validate):
-        raise UserError(
-            f"{schema!r} is not a schema",
-            where=where,
-            fix="name a class that inherits pydantic.BaseModel",
-        )
+        fix = "name a class that inherits pydantic.BaseModel"
+        raise UserError(f"{schema!r} is not a schema", where=where, fix=fix)
 
     def check(record: Config) -> list[str]:
         try:
@@ -64,15 +63,15 @@ def _by_class(schema: Any, where: str) -> Check:
     return check
 
 
-def _field(field: Any, where: str) -> Check:
+def _field(at: YamlPlace) -> Check:
+    field: Any = at.value
     if not isinstance(field, Mapping) or not field.get("name") or not field.get("type"):
-        raise UserError(f"a field needs 'name' and 'type', got {field!r}", where=where)
+        raise at.error(f"a field needs 'name' and 'type', got {field!r}")
     name = str(field["name"])
-    convert = parsed_type(str(field["type"]), f"{where}.type")
-    rules = [(key, bound) for key, bound in field.items() if key not in ("name", "type")]
-    for key, _ in rules:
-        if key not in _RULES:
-            raise UserError(f"unknown rule {key!r}", where=where, fix=nearest(str(key), _RULES))
+    convert = parsed_type(str(field["type"]), f"{at.where}.type")
+    rules = {key: bound for key, bound in field.items() if key not in ("name", "type")}
+    for key in rules.keys() - _RULES:
+        raise at.error(f"unknown rule {key!r}", nearest(str(key), _RULES))
 
     def check(record: Config) -> list[str]:
         if name not in record:
@@ -81,18 +80,19 @@ def _field(field: Any, where: str) -> Check:
             value = convert(record[name])
         except (TypeError, ValueError, OverflowError) as error:
             return [f"{name}: {error}"]
-        problems: list[str] = []
-        for key, bound in rules:
-            words, holds = _RULES[key]
-            try:
-                kept = holds(value, bound)
-            except TypeError:  # text is not less than a number
-                kept = False
-            if not kept:
-                problems.append(f"{name}: {_short(value)} is not {words} {bound!r}")
-        return problems
+        broken = (_broken(key, value, bound) for key, bound in rules.items())
+        return [f"{name}: {problem}" for problem in broken if problem]
 
     return check
+
+
+def _broken(rule: str, value: Any, bound: Any) -> str:
+    """Return how a value breaks a rule, if it does."""
+    words, holds = _RULES[rule]
+    with suppress(TypeError):  # text is not less than a number
+        if holds(value, bound):
+            return ""
+    return f"{_short(value)} is not {words} {bound!r}"
 
 
 def parsed_type(text: str, where: str) -> Convert:
@@ -114,20 +114,17 @@ def _converter(node: ast.expr, text: str, where: str) -> Convert:
     inner = [_converter(part, text, where) for part in parts]
     fits, word, make = _TYPES[name]
 
-    def converted(value: Any) -> Any:
+    def convert_value(value: Any) -> Any:
         if not fits(value):
             raise ValueError(f"{_short(value)} is not {word}")
         return make(value, inner)
 
-    return converted
+    return convert_value
 
 
 def _unknown(part: str, text: str, where: str) -> UserError:
-    return UserError(
-        f"{text!r} is not a type: {part!r} is not understood",
-        where=where,
-        fix=nearest(part, _TYPES),
-    )
+    what = f"{text!r} is not a type: {part!r} is not understood"
+    return UserError(what, where=where, fix=nearest(part, _TYPES))
 
 
 def _is_whole(value: Any) -> bool:
@@ -172,19 +169,17 @@ def _list(value: Any, inner: list[Convert]) -> list[Any]:
 
 
 def _tuple(value: Any, inner: list[Convert]) -> tuple[Any, ...]:
-    if inner and len(inner) != len(value):
+    if not inner:
+        return tuple(value)
+    if len(inner) != len(value):
         raise ValueError(f"{_short(value)} has {len(value)} entries, not {len(inner)}")
-    return (
-        tuple(convert(entry) for convert, entry in zip(inner, value, strict=True))
-        if inner
-        else tuple(value)
-    )
+    return tuple(convert(entry) for convert, entry in zip(inner, value, strict=True))
 
 
 def _mapping(value: Any, inner: list[Convert]) -> dict[Any, Any]:
-    return (
-        {inner[0](key): inner[-1](entry) for key, entry in value.items()} if inner else dict(value)
-    )
+    if not inner:
+        return dict(value)
+    return {inner[0](key): inner[-1](entry) for key, entry in value.items()}
 
 
 def _same(value: Any, inner: list[Convert]) -> Any:
@@ -196,9 +191,8 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-_TYPES: dict[
-    str, tuple[Callable[[Any], bool], str, Callable[[Any, list[Convert]], Any]]
-] = {  # what fits, as what
+_Type = tuple[Callable[[Any], bool], str, Callable[[Any, list[Convert]], Any]]
+_TYPES: dict[str, _Type] = {  # what fits, as what
     "str": (lambda value: isinstance(value, str), "text", _same),
     "int": (_is_whole, "a whole number", _whole),
     "float": (_is_number, "a number", lambda value, inner: float(value)),

@@ -25,6 +25,7 @@ from assay.datasets._files import files, open_file
 from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Record, Records
 from assay.formats.sygra.types import Config
+from assay.records import as_list
 from assay.registry import nearest
 
 
@@ -91,9 +92,7 @@ def _patterns(written: Any) -> Iterator[tuple[str, str]]:
         yield "train", written
     elif isinstance(written, dict):
         for split, paths in written.items():
-            yield from (
-                (str(split), str(path)) for path in (paths if isinstance(paths, list) else [paths])
-            )
+            yield from ((str(split), str(path)) for path in as_list(paths))
     elif isinstance(written, list):
         for entry in written:
             if isinstance(entry, dict):
@@ -158,7 +157,7 @@ def _file(path: Path, format: str, encoding: str, where: str) -> Records:
         raise UserError(f"unknown encoding {encoding!r}", where=f"{where}.encoding") from None
     if codec in _UTF8 or format == "parquet":
         return _rows(path, format)
-    return _recoded(path, format, codec)
+    return _rows_as_utf8(path, format, codec)
 
 
 def _rows(path: Path, format: str) -> Records:
@@ -169,7 +168,7 @@ def _rows(path: Path, format: str) -> Records:
     def rows() -> Iterator[Record]:
         return (row for _, row in read(path))
 
-    return typed(rows) if format in ("csv", "tsv") else rows()
+    return typed_rows(rows) if format in ("csv", "tsv") else rows()
 
 
 def _check_list(path: Path) -> None:
@@ -181,7 +180,7 @@ def _check_list(path: Path) -> None:
         raise UserError("the dataset is not a list of records", where=str(path), fix=fix)
 
 
-def _recoded(path: Path, format: str, encoding: str) -> Records:
+def _rows_as_utf8(path: Path, format: str, encoding: str) -> Records:
     """The readers know UTF-8 only: they get a copy."""
     with TemporaryDirectory(prefix="assay-") as folder:
         copy = Path(folder) / path.name
@@ -223,12 +222,12 @@ def _split(name: str, folder: Path, subset: str, split: str, source: Config, whe
     known = {f".{format}" for format in FORMATS}
     if files is not None and all(known.intersection(path.suffixes) for path in files):
         return _files(files, where)
-    return _loaded(
+    return _rows_of_library(
         str(folder) if local else name, subset, split, str(source.get("token") or ""), where
     )
 
 
-def _loaded(name: str, subset: str, split: str, token: str, where: str) -> Records:
+def _rows_of_library(name: str, subset: str, split: str, token: str, where: str) -> Records:
     rows = registry.dataset.get("hf")(name, subset=subset, split=split)
     try:
         with _token(token):
@@ -313,7 +312,7 @@ _GAPS = frozenset(
 _KINDS = ((_WHOLE, int), (_NUMBER, float), (_BOOLEAN, lambda text: text.lower() == "true"))
 
 
-def typed(rows: Callable[[], Records]) -> Records:
+def typed_rows(rows: Callable[[], Records]) -> Records:
     """The rows with typed values; they are read twice, because a column's type is known at its end."""
     kinds: dict[str, Sequence[tuple[re.Pattern[str], Callable[[str], Any]]]] = {}
     for row in rows():

@@ -20,14 +20,14 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.types import Config, Row, required
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.registry import nearest
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null
 
 
-def cleaned(record: Row) -> Row:
+def plain_record(record: Row) -> Row:
     """The record with plain values."""
     return {
         name if type(name) is str else str(name): value
@@ -44,7 +44,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, float):
         return None if value != value else float(value)
     if isinstance(value, Mapping):
-        return cleaned(dict(value))
+        return plain_record(dict(value))
     if isinstance(value, list | tuple):
         return [plain_value(entry) for entry in value]
     if type(value).__name__ in _MISSING:
@@ -57,7 +57,7 @@ def plain_value(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """What `json.dumps` should write for a value that JSON does not have."""
+    """Return what `json.dumps` should write for a value that JSON does not have."""
     return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
 
 
@@ -119,45 +119,41 @@ Load = Callable[[str, str], Any]
 Stage = Callable[[Records], Records]
 
 
-def stages(steps: Any, load: Load, where: str) -> list[Stage]:
-    """A function from records to records for each entry; a class that cannot be used is named with its place."""
-    fix = "write `- transform: package.module.Class`"
-    listed = required(steps or [], list, "transformations must be a list", where, fix)
-    return [
-        _stage(step, load, f"{where}.transformations[{number}]")
-        for number, step in enumerate(listed)
-    ]
+def stages(at: YamlPlace, load: Load) -> list[Stage]:
+    """Return a function from records to records for each entry; a class that cannot be used is named with its place."""
+    if not at.value:
+        return []
+    at.require(list, "transformations must be a list", "write `- transform: package.module.Class`")
+    return [_stage(step, load) for step in at.entries()]
 
 
-def _stage(step: Any, load: Load, where: str) -> Stage:
+def _stage(at: YamlPlace, load: Load) -> Stage:
+    step, where = at
     if not isinstance(step, Mapping) or not isinstance(step.get("transform"), str):
-        raise UserError(
-            f"a transformation names no class: {step!r}",
-            where=where,
-            fix="add `transform: package.Class`",
-        )
+        what = f"a transformation names no class: {step!r}"
+        raise at.error(what, "add `transform: package.Class`")
     dotted: str = step["transform"]
     params = step.get("params")
     if not isinstance(params, Mapping | None):
-        raise UserError(f"params must be a mapping, got {params!r}", where=where)
+        raise at.error(f"params must be a mapping, got {params!r}")
     made = load(dotted, where)
     try:
         instance = made() if isinstance(made, type) else made
     except Exception as error:
-        raise UserError(
-            f"{dotted!r} cannot be made: {type(error).__name__}: {error}", where=where
-        ) from error
+        raise at.error(f"{dotted!r} cannot be made: {type(error).__name__}: {error}") from error
     transform = getattr(instance, "transform", None)
     if not callable(transform):
         fix = "give its class a method `transform(data, params)`"
-        raise UserError(f"{dotted!r} is not a transform", where=where, fix=fix)
+        raise at.error(f"{dotted!r} is not a transform", fix)
     settings = dict(params or {})
     if isinstance(instance, Streamed) and type(instance).transform is Streamed.transform:
-        return lambda records: _streamed(instance, records, settings, where)
-    return lambda records: _listed(lambda rows: transform(rows, settings), dotted, records, where)
+        return lambda records: _through_stream(instance, records, settings, where)
+    return lambda records: _through_list(
+        lambda rows: transform(rows, settings), dotted, records, at
+    )
 
 
-def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> Records:
+def _through_stream(instance: Streamed, records: Records, params: Row, where: str) -> Records:
     try:
         yield from instance.stream(records, params)
     except UserError as error:
@@ -165,28 +161,34 @@ def _streamed(instance: Streamed, records: Records, params: Row, where: str) -> 
         raise
 
 
-def _listed(
-    transform: Callable[[list[Record]], Any], name: str, records: Records, where: str
+def _through_list(
+    transform: Callable[[list[Record]], Any], name: str, records: Records, at: YamlPlace
 ) -> Records:
-    """User code, which is given all records at once."""
+    """Yield what user code makes of the records, which is given all of them at once."""
     everything = list(records)
+    what = f"the transformation {name!r}"
     try:
         result = transform(everything)
         if not isinstance(result, Iterable) or isinstance(result, Mapping | str):
-            what = f"the transformation {name!r} returned {type(result).__name__}, not a list of records"
-            raise UserError(what, where=where, fix="return the list from `transform`")
+            kind = type(result).__name__
+            raise at.error(
+                f"{what} returned {kind}, not a list of records", "return the list from `transform`"
+            )
         rows = iter(result)
         del everything, result
         for row in rows:
             if not isinstance(row, Mapping):
-                what = f"the transformation {name!r} returned a list with {type(row).__name__}, not records"
-                raise UserError(what, where=where, fix="return a list of dictionaries")
-            yield cleaned(dict(row))
+                kind = type(row).__name__
+                raise at.error(
+                    f"{what} returned a list with {kind}, not records",
+                    "return a list of dictionaries",
+                )
+            yield plain_record(dict(row))
     except UserError:
         raise
     except Exception as error:
-        what = f"the transformation {name!r} failed: {type(error).__name__}: {error}"
-        raise UserError(what, where=where, fix="run it by hand to see its traceback") from error
+        fix = "run it by hand to see its traceback"
+        raise at.error(f"{what} failed: {type(error).__name__}: {error}", fix) from error
 
 
 __all__ = [
@@ -266,7 +268,7 @@ class CombineRecords(Streamed):
         rules = mapping(params, "join_column")
         inner = _inner(records, whole(skip, *_START), whole(skip, "from_end"))
         return (
-            {name: _joined(str(rule), window, name) for name, rule in rules.items()}
+            {name: _combined_text(str(rule), window, name) for name, rule in rules.items()}
             for window in _windows(inner, size, shift)
         )
 
@@ -299,7 +301,7 @@ def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
         (-bound for pair in ranges for bound in pair if bound is not None and bound < 0), default=0
     )
 
-    def skipped(number: int, left: int) -> bool:
+    def is_skipped(number: int, left: int) -> bool:
         """`left` counts this record and those behind it; all that matters of more than `ahead` is that it is more."""
         return any(
             (number >= start if start >= 0 else left <= -start)
@@ -313,11 +315,11 @@ def _outside(records: Records, ranges: list[tuple[int, int | None]]) -> Records:
         held.append(record)
         if len(held) > ahead:
             first = held.popleft()
-            if not skipped(number - ahead, ahead + 1):
+            if not is_skipped(number - ahead, ahead + 1):
                 yield first
     for place, record in enumerate(held):
         left = len(held) - place
-        if not skipped(number + 1 - left, left):
+        if not is_skipped(number + 1 - left, left):
             yield record
 
 
@@ -329,7 +331,7 @@ def _windows(records: Iterable[Record], size: int, shift: int) -> Iterator[list[
             yield list(window)
 
 
-def _joined(rule: str, window: list[Record], name: str) -> str:
+def _combined_text(rule: str, window: list[Record], name: str) -> str:
     """`$n` is the field of the n-th record. Of `$12` only the first digit counts where there are but two records; a
     dollar sign in a value stays one."""
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import ConfigError, UserError
-from assay.formats.sygra.graph.asking import Load, ModelUse, Rows, Surroundings
+from assay.formats.sygra.graph.asking import GraphParts, Load, ModelUse, Rows
 from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
 from assay.formats.sygra.graph.llm import (
     LambdaNode,
@@ -28,11 +28,11 @@ from assay.formats.sygra.graph.llm import (
     side_by_side,
 )
 from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
-from assay.formats.sygra.graph.output import Output
+from assay.formats.sygra.graph.output import OutputMap
 from assay.formats.sygra.instead import not_offered
-from assay.formats.sygra.types import Config, Row
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Answer, Context, Work
-from assay.records import Item
+from assay.records import Item, as_list
 from assay.registry import nearest
 from assay.store.keys import canonical, digest
 
@@ -45,54 +45,50 @@ KINDS: dict[str, Callable[..., Node]] = {
 
 
 def _nodes(
-    expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
+    expanded: Expanded, around: GraphParts, place: str, problems: list[UserError]
 ) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     for name, config in expanded.nodes.items():
-        kind = config.get("node_type")
-        where = f"{place}.nodes.{name}"
+        at = YamlPlace(config, f"{place}.nodes.{name}")
         if config.get("node_state") == "idle":
             continue
         try:
-            if kind == "agent":
-                raise not_offered("node_type 'agent'", f"{where}.node_type")
-            if str(kind) not in KINDS and kind != Node.kind:
-                what = (
-                    "the node has no node_type" if kind is None else f"unknown node type {kind!r}"
-                )
-                raise UserError(
-                    what, where=f"{where}.node_type", fix=nearest(str(kind), [*KINDS, "subgraph"])
-                )
-            nodes[name] = KINDS.get(str(kind), Node)(name, config, around, where)
+            nodes[name] = _kind(at("node_type"))(name, at, around)
         except ConfigError as error:
             problems += error.problems
         except UserError as error:
-            error.where = error.where or where
+            error.where = error.where or at.where
             problems.append(error)
     return nodes
 
 
+def _kind(at: YamlPlace) -> Callable[..., Node]:
+    if at.value == "agent":
+        raise not_offered("node_type 'agent'", at.where)
+    kind = str(at.value)
+    if kind in KINDS or kind == Node.kind:
+        return KINDS.get(kind, Node)
+    what = "the node has no node_type" if at.value is None else f"unknown node type {kind!r}"
+    raise at.error(what, nearest(kind, [*KINDS, "subgraph"]))
+
+
 def _check_outputs(
-    expanded: Expanded, around: Surroundings, place: str, problems: list[UserError]
+    expanded: Expanded, around: GraphParts, place: str, problems: list[UserError]
 ) -> None:
-    """Two nodes of one graph that declare the same variable: an error in a list, else a note."""
+    """Note two nodes of one graph that declare the same variable; in a list it is an error."""
     for level in expanded.levels:
         owners: dict[str, str] = {}
         for name, config in level.items():
-            keys = config.get("output_keys")
-            where = f"{place}.nodes.{name}.output_keys"
-            names: list[Any] = (
-                [keys] if isinstance(keys, str) else keys if isinstance(keys, list) else []
-            )
+            at = YamlPlace(config.get("output_keys"), f"{place}.nodes.{name}.output_keys")
+            is_list = isinstance(at.value, list)
+            names: list[Any] = as_list(at.value) if is_list or isinstance(at.value, str) else []
             for number, key in enumerate(names):
                 other = name if key in names[:number] else owners.get(str(key))
-                if other is not None and isinstance(keys, list):
-                    fix = f"{other!r} has it: rename one"
-                    problems.append(
-                        UserError(f"the output variable {key!r} occurs twice", where=where, fix=fix)
-                    )
+                if other is not None and is_list:
+                    what = f"the output variable {key!r} occurs twice"
+                    problems.append(at.error(what, f"{other!r} has it: rename one"))
                 elif other is not None and key != MESSAGES:
-                    around.notes.append(f"{where}: {key!r} is an output of {other!r} too")
+                    around.notes.append(f"{at.where}: {key!r} is an output of {other!r} too")
             owners |= {str(key): name for key in names}
 
 
@@ -125,7 +121,7 @@ class GraphTask:
     ) -> None:
         config: Any = source.get("graph_config")
         properties = config.get("graph_properties") if isinstance(config, Mapping) else None
-        around = Surroundings(load, models, rows, properties or {})
+        around = GraphParts(load, models, rows, properties or {})
         mode = around.properties.get("chat_conversation")
         if mode not in (None, *MODES):
             around.notes.append(
@@ -155,12 +151,12 @@ class GraphTask:
         }
 
     def _build(
-        self, source: Config, around: Surroundings, subgraph: Subgraph | None, where: str
+        self, source: Config, around: GraphParts, subgraph: Subgraph | None, where: str
     ) -> Row:
         """Make nodes, ways and output; what they are made of is a part of the rows' keys."""
         place = f"{where}: graph_config" if where else "graph_config"
         expanded = Expanded(subgraph, around.notes)
-        expanded.add(source.get("graph_config"), place)
+        expanded.add(YamlPlace(source.get("graph_config"), place))
         problems: list[UserError] = []
         self.nodes = _nodes(expanded, around, place, problems)
         _check_outputs(expanded, around, place, problems)
@@ -168,7 +164,7 @@ class GraphTask:
             raise problems[0] if len(problems) == 1 else ConfigError(problems, source=where)
         idle = {name for name, node in expanded.nodes.items() if node.get("node_state") == "idle"}
         self.ways = ways(expanded.edges, self.nodes, idle, around)
-        self.output = Output(
+        self.output = OutputMap(
             source, around.load, place.removesuffix("graph_config") + "output_config", around.notes
         )
         self._look(place)
@@ -188,7 +184,7 @@ class GraphTask:
 
     def _look(self, place: str) -> None:
         """Note nodes that no way leads to, and nodes where the graph stops without an edge to END."""
-        reached = self._reached([START])
+        reached = self._nodes_after([START])
         for name, node in self.nodes.items():
             way = self.ways[name]
             if name not in reached and not name.endswith(EXIT):
@@ -198,7 +194,7 @@ class GraphTask:
                     f"{place}: no edge leaves the node {name!r}: the graph ends there"
                 )
 
-    def _reached(self, begun: list[str]) -> set[str]:
+    def _nodes_after(self, begun: list[str]) -> set[str]:
         """The nodes that come after these."""
         reached: set[str] = set()
         waiting = list(begun)
@@ -216,7 +212,7 @@ class GraphTask:
             *map(str, fields),
             *(key for node in self.nodes.values() for key in node.makes),
         }
-        after_any = self._reached([name for name, node in self.nodes.items() if node.is_open])
+        after_any = self._nodes_after([name for name, node in self.nodes.items() if node.is_open])
         for name, node in self.nodes.items():
             missing = sorted(node.needs - names) if name not in after_any else []
             if missing:
@@ -312,7 +308,8 @@ class GraphTask:
 
 
 def _new(value: Any, entries: list[Any], node: Node, key: str) -> list[Any]:
-    """What a node added to a list: a helper that returns the whole state returns the old entries as well."""
+    """Return what a node added to a list: a helper that returns the whole state returns the old
+    entries as well."""
     if not value:
         return []
     if not isinstance(value, (list, tuple)):

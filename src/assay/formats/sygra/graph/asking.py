@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
-from assay.formats.sygra.types import Config, Row, required
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Completion, Context, Message
 from assay.registry import nearest
 from assay.text.json_out import NoJson, find_json, read_json
@@ -51,7 +50,7 @@ class Structure:
             self.params = {"guided_json": schema}
 
     def valid(self, text: str) -> str | None:
-        """The answer's JSON if it keeps to the schema; as it stands if that is all the answer."""
+        """Return the answer's JSON if it keeps to the schema; as it stands if that is all the answer."""
         try:
             value, whole = read_json(text), True
         except NoJson:
@@ -65,8 +64,8 @@ class Structure:
             return None
         return text if whole else msgspec.json.encode(value).decode()
 
-    def instructed(self, messages: list[Message]) -> list[Message]:
-        """The same messages, the last one saying which schema the answer has to keep to."""
+    def with_instruction(self, messages: list[Message]) -> list[Message]:
+        """Return the messages, the last one saying which schema the answer has to keep to."""
         wish = (
             "\n\nReply with one JSON object and no other text. It must fit this JSON schema:\n"
             + msgspec.json.encode(self.schema).decode()
@@ -81,26 +80,28 @@ class Structure:
         return [*before, {**last, "content": f"{content}{wish}"}]
 
 
-def structure(config: Config, native: Native, load: Load, where: str) -> Structure | None:
-    """The structure that a config asks for."""
-    if not config or config.get("enabled", True) is False:
+def structure(at: YamlPlace, native: Native, load: Load) -> Structure | None:
+    """Return the structure that a config asks for."""
+    if not at.value or at.value.get("enabled", True) is False:
         return None
-    schema: Any = config.get("schema")
-    if isinstance(schema, str):
-        parsed = load(schema, f"{where}.schema")
+    schema = at("schema")
+    if isinstance(schema.value, str):
+        parsed = load(*schema)
         if not hasattr(parsed, "model_json_schema") or not hasattr(parsed, "model_validate"):
-            raise UserError(f"{schema!r} is not a pydantic class", where=f"{where}.schema")
+            raise schema.error(f"{schema.value!r} is not a pydantic class")
         closed = _strict(parsed.model_json_schema())
         return Structure(parsed.__name__, closed, parsed.model_validate, native, parsed)
     what, fix = "structured output has no schema", "add `fields:` or name a class"
-    required(schema, Mapping, what, f"{where}.schema", fix)
-    fields = required(schema.get("fields") or None, Mapping, what, f"{where}.schema", fix)
-    name = str(schema.get("name") or "DynamicModel")
+    schema.require(Mapping, what, fix)
+    fields = schema.inside("fields").require_some(Mapping, what, fix)
     described = {
         str(key): field if isinstance(field, Mapping) else {"type": field}
         for key, field in fields.items()
     }
-    parsed = {key: _field(key, field, where) for key, field in described.items()}
+    parsed = {
+        key: _field(YamlPlace(field, f"{schema.where}.fields.{key}"))
+        for key, field in described.items()
+    }
     closed = {
         "type": "object",
         "properties": {key: shown for key, (shown, _) in parsed.items()},
@@ -109,6 +110,7 @@ def structure(config: Config, native: Native, load: Load, where: str) -> Structu
     }
     kinds = {key: kind for key, (_, kind) in parsed.items()}
     needed = [key for key, field in described.items() if "default" not in field]
+    name = str(schema.value.get("name") or "DynamicModel")
     return Structure(name, closed, lambda value: _check(value, kinds, needed), native)
 
 
@@ -120,26 +122,23 @@ def _check(value: Any, kinds: Mapping[str, type], needed: list[str]) -> None:
             msgspec.convert(value[key], kind, strict=False)
 
 
-def _field(key: str, described: Config, where: str) -> tuple[Row, type]:
-    """Its JSON schema and its type."""
-    name = str(described.get("type", "str"))
+def _field(at: YamlPlace) -> tuple[Row, type]:
+    """Return the JSON schema of a field and its type."""
+    name = str(at.value.get("type", "str"))
     name = _ALIASES.get(name, name)
     if name not in _TYPES:
-        place = f"{where}.schema.fields.{key}"
-        raise UserError(
-            f"{name!r} is not a type of a field", where=place, fix=nearest(name, _TYPES)
-        )
+        raise at.error(f"{name!r} is not a type of a field", nearest(name, _TYPES))
     kind, word = _TYPES[name]
     shown: Row = {"type": word}
     if name == "list":
         shown["items"] = {}
-    if described.get("description"):
-        shown["description"] = str(described["description"])
+    if at.value.get("description"):
+        shown["description"] = str(at.value["description"])
     return shown, kind
 
 
 def _strict(schema: Any) -> Any:
-    """A pydantic schema as strict servers want it: every object closed, all its properties required."""
+    """Return a pydantic schema as strict servers want it: every object closed, all its properties required."""
     if isinstance(schema, list):
         return [_strict(entry) for entry in schema]
     if not isinstance(schema, dict):
@@ -154,22 +153,17 @@ _RESERVED = ("model", "step", "messages")
 _KNOWN = {"name", "parameters", "structured_output", "output_type", "input_type"}
 
 
-def check_medium(model: Config, where: str) -> None:
+_MEDIA = {"output_type": lambda medium: medium != "text", "input_type": "audio".__eq__}
+
+
+def check_medium(at: YamlPlace) -> None:
     """Refuse a model that is not asked by chat: one that makes sound or images, or writes down what it hears."""
-    output, heard = str(model.get("output_type") or "text"), str(model.get("input_type") or "text")
-    key = (
-        "output_type"
-        if output.lower() != "text"
-        else "input_type"
-        if heard.lower() == "audio"
-        else ""
-    )
-    if key:
-        raise UserError(
-            f"{key} {model[key]!r} is not offered: models are asked by chat and answer with text",
-            where=f"{where}.{key}",
-            fix="make the media beforehand and put them into the records; messages of a chat may hold them",
-        )
+    for key, is_refused in _MEDIA.items():
+        medium = at(key)
+        if is_refused(str(medium.value or "text").lower()):
+            what = f"{key} {medium.value!r} is not offered: models are asked by chat and answer with text"
+            fix = "make the media beforehand and put them into the records; messages of a chat may hold them"
+            raise medium.error(what, fix)
 
 
 class ModelUse(msgspec.Struct, frozen=True):
@@ -191,7 +185,7 @@ State = Row
 Rows = Callable[[Config], Sequence[Config]]
 
 
-class Surroundings(msgspec.Struct):
+class GraphParts(msgspec.Struct):
     """What the nodes of one graph share while they are made; `notes` are what a user should hear of, `used` the models
     that nodes ask."""
 
@@ -202,52 +196,33 @@ class Surroundings(msgspec.Struct):
     notes: list[str] = []
     used: dict[str, None] = {}
 
-    def function(self, config: Config, key: str, node: str, where: str) -> UserFunction | None:
-        """The function or class that a node names under a key."""
-        name = config.get(key)
-        if name is None:
+    def function(self, at: YamlPlace, node: str) -> UserFunction | None:
+        """Return the function or class that a node names there."""
+        if at.value is None:
             return None
-        place = f"{where}.{key}"
-        fix = "write `package.module.name`"
-        required(name, str, f"{key} is not a dotted path", place, fix)
-        return UserFunction(
-            self.load(name, place), name.rpartition(".")[2], owner=f"node {node!r}", where=place
-        )
+        key = at.where.rpartition(".")[2]
+        name = at.require(str, f"{key} is not a dotted path", "write `package.module.name`")
+        found, short = self.load(*at), name.rpartition(".")[2]
+        return UserFunction(found, short, owner=f"node {node!r}", where=at.where)
 
 
-class Asking:
-    """One model as one node uses it."""
+class NodeModel:
+    """One model as one node uses it; `more` are parameters of the node."""
 
-    def __init__(
-        self,
-        config: Config,
-        step: str,
-        around: Surroundings,
-        where: str,
-        more: Config,
-    ) -> None:
-        fix = "write `model: {name: …}`"
-        name = required(config.get("name"), str, "the model has no name", where, fix)
+    def __init__(self, at: YamlPlace, step: str, around: GraphParts, more: Config) -> None:
+        name = at.inside("name").require(str, "the model has no name", "write `model: {name: …}`")
         if name not in around.models:
-            raise UserError(
-                f"unknown model {name!r}", where=f"{where}.name", fix=nearest(name, around.models)
-            )
-        check_medium(config, where)
+            raise at("name").error(f"unknown model {name!r}", nearest(name, around.models))
+        check_medium(at)
         use = around.models[name]
         self.model = use.model
         self.step = step
         self._clean = use.clean
-        params: Row = {**use.params, **(config.get("parameters") or {}), **more}
-        if owned := [key for key in _RESERVED if key in params]:
-            raise UserError(
-                f"{owned[0]!r} is not a parameter of a model", where=f"{where}.parameters"
-            )
-        wanted = {**(use.structured_output or {}), **(config.get("structured_output") or {})}
-        form = self._structure = structure(
-            wanted, use.native, around.load, f"{where}.structured_output"
-        )
-        self._plain = params
-        self.params = {**params, **form.params} if form else params
+        self._plain = _parameters(at, use, more)
+        wanted = {**(use.structured_output or {}), **(at.value.get("structured_output") or {})}
+        place = YamlPlace(wanted, f"{at.where}.structured_output")
+        form = self._structure = structure(place, use.native, around.load)
+        self.params = {**self._plain, **form.params} if form else self._plain
         self.code = {
             "model": name,
             "use": {"model": use.model, "identity": dict(use.identity)},
@@ -257,22 +232,22 @@ class Asking:
             "schema": form.schema if form else None,
         }
         around.used[use.model] = None
-        if ignored := sorted(config.keys() - _KNOWN):
+        if ignored := sorted(at.value.keys() - _KNOWN):
             around.notes.append(
-                f"{where}: {', '.join(ignored)} of a model count only where the model is defined"
+                f"{at.where}: {', '.join(ignored)} of a model count only where the model is defined"
             )
 
     async def ask(self, context: Context, messages: list[Message]) -> tuple[str, list[Any]]:
-        """Text and tool calls; an answer that breaks its schema is asked for once more."""
+        """Return text and tool calls; an answer that breaks its schema is asked for once more."""
         form = self._structure
-        sent = messages if form is None or form.native else form.instructed(messages)
+        sent = messages if form is None or form.native else form.with_instruction(messages)
         completion = await context.complete(sent, model=self.model, step=self.step, **self.params)
         text = self._text(completion)
         if form is None or completion.tool_calls:
             return text, completion.tool_calls or []
         valid = form.valid(text)
         if valid is None and form.native:
-            again = form.instructed(messages)
+            again = form.with_instruction(messages)
             completion = await context.complete(
                 again, model=self.model, step=self.step, **self._plain
             )
@@ -283,3 +258,10 @@ class Asking:
     def _text(self, completion: Completion) -> str:
         text = completion.text if self._clean is None else self._clean(completion.text)
         return text.strip()
+
+
+def _parameters(at: YamlPlace, use: ModelUse, more: Config) -> Row:
+    params: Row = {**use.params, **(at.value.get("parameters") or {}), **more}
+    if owned := [key for key in _RESERVED if key in params]:
+        raise at("parameters").error(f"{owned[0]!r} is not a parameter of a model")
+    return params

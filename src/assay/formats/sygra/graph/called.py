@@ -13,7 +13,6 @@ A tool is a function marked with `tool`, a plain function, or an object with `na
 import asyncio
 import inspect
 import time
-import traceback
 from asyncio import events
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -25,7 +24,7 @@ import msgspec
 from assay.errors import AssayError, UserError
 from assay.formats.sygra.types import Row
 from assay.interfaces import Context
-from assay.usercode import identity
+from assay.usercode import identity, places_in
 
 Load = Callable[[str, str], Any]
 QUICK = 0.001
@@ -64,7 +63,7 @@ class UserFunction:
             elif self.direct:
                 result = self._without_loop(arguments)
             else:
-                result = await context.thread(partial(self._timed, arguments))
+                result = await context.thread(partial(self._run_timed, arguments))
             return (
                 await result if type(result) is not dict and inspect.isawaitable(result) else result
             )
@@ -80,11 +79,11 @@ class UserFunction:
         loop = events._get_running_loop()
         events._set_running_loop(None)
         try:
-            return self._timed(arguments)
+            return self._run_timed(arguments)
         finally:
             events._set_running_loop(loop)
 
-    def _timed(self, arguments: tuple[Any, ...]) -> Any:
+    def _run_timed(self, arguments: tuple[Any, ...]) -> Any:
         began = time.perf_counter()
         try:
             return self.function(*arguments)
@@ -100,7 +99,8 @@ class UserFunction:
 
 
 def _callable(target: Any, name: str, where: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """What to call, and the function behind it. A class is used through its `apply`, a new object for each call."""
+    """Return what to call, and the function behind it. A class is used through its `apply`, a new
+    object for each call."""
     if not callable(target):
         raise UserError(
             f"{name!r} is a {type(target).__name__}, not a function or class", where=where
@@ -155,13 +155,7 @@ def code_of(target: Any) -> str:
 def _line(error: BaseException, function: Callable[..., Any]) -> str:
     """` (file.py:12)`: the last line in the function's own file that the error went through."""
     file = getattr(getattr(inspect.unwrap(function), "__code__", None), "co_filename", None)
-    lines = (
-        (frame.f_code.co_filename, number)
-        for frame, number in traceback.walk_tb(error.__traceback__)
-    )
-    own = [
-        place for place in lines if place[0] == file or (file == __file__ and place[0] != __file__)
-    ]
+    own = places_in(error, lambda name: file in (name, __file__))
     return f" ({own[-1][0].rpartition('/')[2]}:{own[-1][1]})" if own else ""
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.asking import Surroundings
+from assay.formats.sygra.graph.asking import GraphParts
 from assay.formats.sygra.graph.called import UserFunction
 from assay.formats.sygra.graph.llm import Node
-from assay.formats.sygra.types import Config, Row, deep_update, required, with_texts
+from assay.formats.sygra.types import Config, Row, YamlPlace, deep_update, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 
@@ -37,99 +37,79 @@ class Expanded:
         self._notes = notes
 
     def add(
-        self,
-        config: Any,
-        where: str,
-        prefix: str = "",
-        changes: Config | None = None,
-        chain: Chain = (),
+        self, at: YamlPlace, prefix: str = "", changes: Config | None = None, chain: Chain = ()
     ) -> None:
         """Add a graph, or the subgraph whose names begin with `prefix`; `chain` are the subgraphs that it is in."""
-        nodes, edges = _parts(config, where)
-        for name in changes or ():
-            if name not in nodes:
-                self._notes.append(
-                    f"{where}: node_config_map names {name!r}, which is not a node of the subgraph"
-                )
+        at.require(
+            Mapping, "there is no graph_config", "add `graph_config:` with `nodes:` and `edges:`"
+        )
+        nodes = at("nodes")
+        nodes.require_some(Mapping, "the graph has no nodes", "add `nodes: {name: {node_type: …}}`")
+        edges = at("edges")
+        edges.require_some(list, "the graph has no edges", "add `edges: [{from: START, to: …}]`")
+        names = {str(name): name for name in nodes.value}
+        for name in (changes or {}).keys() - names:
+            what = f"node_config_map names {name!r}, which is not a node of the subgraph"
+            self._notes.append(f"{at.where}: {what}")
         level: dict[str, Row] = {}
         self.levels.append(level)
         inner: set[str] = set()
-        for name, entry in nodes.items():
-            place = f"{where}.nodes.{name}"
-            if name in (START, END):
-                raise UserError(f"a node cannot be called {name!r}", where=place, fix="rename it")
-            what = f"the node {name!r} is a {type(entry).__name__}"
-            node = deepcopy(dict(required(entry, Mapping, what, place, "give it `node_type:`")))
-            deep_update(node, (changes or {}).get(name) or {})
-            renamed = node.pop("prompt_placeholder_map", None)
-            if renamed and "prompt" in node:
-                node["prompt"] = with_texts(node["prompt"], partial(_renamed, renamed))
+        for name, key in names.items():
+            node = _node_config(nodes(key), name, (changes or {}).get(name))
             full = f"{prefix}{name}"
             if node.get("node_type") != "subgraph" or node.get("node_state") == "idle":
                 self.nodes[full] = level[full] = node
                 continue
             inner.add(name)
             self.nodes[full] = self.nodes[full + EXIT] = {"node_type": "connector"}
-            wanted, source = _load(node, self._subgraph, place, chain)
-            self.add(
-                source.get("graph_config"),
-                place,
-                f"{full}.",
-                node.get("node_config_map"),
-                (*chain, wanted),
-            )
-        for number, edge in enumerate(edges):
-            self.edges.append(_edge(edge, f"{where}.edges[{number}]", prefix, inner))
+            place = YamlPlace(node, nodes(key).where)
+            wanted = self._find_subgraph(place, chain)
+            source = YamlPlace(wanted[1].get("graph_config"), place.where)
+            self.add(source, f"{full}.", node.get("node_config_map"), (*chain, wanted[0]))
+        self.edges += [_edge(edge, prefix, inner) for edge in edges.entries()]
+
+    def _find_subgraph(self, at: YamlPlace, chain: Chain) -> tuple[str, Config]:
+        """Return the name of a node's subgraph, and its config."""
+        wanted = at.value.get("subgraph")
+        if not isinstance(wanted, str) or self._subgraph is None:
+            raise at.error("a subgraph node needs `subgraph`", "name the task that it runs")
+        if wanted in chain:
+            way = " → ".join((*chain, wanted))
+            raise at.error(f"the subgraph {wanted!r} contains itself", f"the way to it: {way}")
+        return wanted, self._subgraph(wanted)
 
 
-def _parts(config: Any, where: str) -> tuple[Config, list[Any]]:
-    fix = "add `graph_config:` with `nodes:` and `edges:`"
-    required(config, Mapping, "there is no graph_config", where, fix)
-    fix = "add `nodes: {name: {node_type: …}}`"
-    nodes = required(
-        config.get("nodes") or None, Mapping, "the graph has no nodes", f"{where}.nodes", fix
-    )
-    fix = "add `edges: [{from: START, to: …}]`"
-    edges = required(
-        config.get("edges") or None, list, "the graph has no edges", f"{where}.edges", fix
-    )
-    return {str(name): node for name, node in nodes.items()}, edges
+def _node_config(at: YamlPlace, name: str, changes: Config | None) -> Row:
+    """Return a copy of a node with what its parent changes."""
+    if name in (START, END):
+        raise at.error(f"a node cannot be called {name!r}", "rename it")
+    what = f"the node {name!r} is a {type(at.value).__name__}"
+    node = deepcopy(dict(at.require(Mapping, what, "give it `node_type:`")))
+    deep_update(node, changes or {})
+    names = node.pop("prompt_placeholder_map", None)
+    if names and "prompt" in node:
+        node["prompt"] = with_texts(node["prompt"], partial(_with_new_names, names))
+    return node
 
 
-def _load(node: Config, subgraph: Subgraph | None, place: str, chain: Chain) -> tuple[str, Config]:
-    wanted = node.get("subgraph")
-    if not isinstance(wanted, str) or subgraph is None:
-        raise UserError(
-            "a subgraph node needs `subgraph`", where=place, fix="name the task that it runs"
-        )
-    if wanted in chain:
-        way = " → ".join((*chain, wanted))
-        raise UserError(
-            f"the subgraph {wanted!r} contains itself", where=place, fix=f"the way to it: {way}"
-        )
-    return wanted, subgraph(wanted)
-
-
-def _renamed(names: Mapping[str, str], text: str) -> str:
+def _with_new_names(names: Mapping[str, str], text: str) -> str:
     return _VARIABLE.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", text)
 
 
-def _edge(edge: Any, where: str, prefix: str, inner: set[str]) -> Row:
-    """The edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
+def _edge(at: YamlPlace, prefix: str, inner: set[str]) -> Row:
+    """Return the edge in the names of the whole graph; inside a subgraph, its own start and end are connectors."""
     fix = "write `{from: …, to: …}`"
-    required(edge, Mapping, f"the edge is a {type(edge).__name__}", where, fix)
+    edge = at.require(Mapping, f"the edge is a {type(at.value).__name__}", fix)
     start, end = (prefix[:-1], prefix[:-1] + EXIT) if prefix else (START, END)
 
     def target(name: Any) -> Any:
         return end if name == END else f"{prefix}{name}"
 
-    renamed = {**edge, "where": where}
     source, following = edge.get("from"), edge.get("to")
     if isinstance(source, list | dict) or isinstance(following, list | dict):
-        raise UserError("an edge leads from one node to one node", where=where, fix=fix)
-    renamed["from"] = (
-        start if source == START else f"{prefix}{source}" + (EXIT if source in inner else "")
-    )
+        raise at.error("an edge leads from one node to one node", fix)
+    leaves = f"{prefix}{source}{EXIT if source in inner else ''}"
+    renamed = {**edge, "where": at.where, "from": start if source == START else leaves}
     if following is not None:
         renamed["to"] = target(following)
     if isinstance(edge.get("path_map"), Mapping):
@@ -147,6 +127,9 @@ class Branch(NamedTuple):
     table: dict[Any, str]
     source: str
 
+    def is_same(self, other: "Branch") -> bool:
+        return (self.function.code, self.table) == (other.function.code, other.table)
+
     async def choose(self, state: Row, context: Context) -> list[str]:
         answer = await self.function(context, state)
         targets: list[str] = []
@@ -160,7 +143,7 @@ class Branch(NamedTuple):
         return targets
 
 
-class Way(msgspec.Struct):
+class NodeWays(msgspec.Struct):
     """Everything that leaves one node."""
 
     targets: list[str] = []
@@ -178,80 +161,62 @@ class Way(msgspec.Struct):
 
 
 def ways(
-    edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: Surroundings
-) -> dict[str, Way]:
-    """By the name of the node that they leave, START included."""
-    by_node: dict[str, Way] = {name: Way() for name in (START, *nodes)}
+    edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: GraphParts
+) -> dict[str, NodeWays]:
+    """Return the ways by the name of the node that they leave, START included."""
+    by_node: dict[str, NodeWays] = {name: NodeWays() for name in (START, *nodes)}
+    sources, targets = _EdgeNames([START, *nodes], idle), _EdgeNames([*nodes, END], idle)
     for edge in edges:
-        where = edge["where"]
-        source = _known(edge["from"], [START, *nodes], idle, f"{where}.from")
+        at = YamlPlace(edge, edge["where"])
+        source = sources.name_at(at("from"))
         way = by_node[source]
         if edge.get("condition") is None:
-            target = _known(edge.get("to"), [*nodes, END], idle, f"{where}.to")
+            target = targets.name_at(at("to"))
             if target in way.targets:
-                raise UserError(
-                    f"the edge from {source!r} to {target!r} occurs twice",
-                    where=where,
-                    fix="remove one",
-                )
+                what = f"the edge from {source!r} to {target!r} occurs twice"
+                raise at.error(what, "remove one")
             way.targets.append(target)
             continue
         if edge.get("to") is not None:
-            around.notes.append(f"{where}: `to` does not count beside `condition`")
-        branch = _branch(edge, source, nodes, idle, around)
-        if (branch.function.code, branch.table) in [
-            (other.function.code, other.table) for other in way.branches
-        ]:
-            raise UserError(
-                f"the condition after {source!r} occurs twice", where=where, fix="remove one"
-            )
+            around.notes.append(f"{at.where}: `to` does not count beside `condition`")
+        function = around.function(at("condition"), source)
+        assert function is not None
+        branch = Branch(function, _table(at("path_map"), nodes, targets), source)
+        if any(branch.is_same(other) for other in way.branches):
+            raise at.error(f"the condition after {source!r} occurs twice", "remove one")
         way.branches.append(branch)
     if not by_node[START].targets and not by_node[START].branches:
-        raise UserError("no edge leaves START", where="edges", fix="add `{from: START, to: …}`")
+        raise YamlPlace(edges, "edges").error("no edge leaves START", "add `{from: START, to: …}`")
     return by_node
 
 
-def _branch(
-    edge: Row,
-    source: str,
-    nodes: Mapping[str, Node],
-    idle: set[str],
-    around: Surroundings,
-) -> Branch:
-    where = edge["where"]
-    function = around.function(edge, "condition", source, where)
-    assert function is not None
-    paths = edge.get("path_map")
-    if paths is None:
-        table: dict[Any, str] = {
-            name: name for name, node in nodes.items() if node.kind != "connector"
-        }
-        return Branch(function, {**table, END: END, RETURNED_END: END}, source)
-    what = "path_map says which answer leads to which node"
-    required(paths or None, Mapping, what, f"{where}.path_map")
-    table = {
-        answer: _known(target, [*nodes, END], idle, f"{where}.path_map.{answer}")
-        for answer, target in paths.items()
-    }
+def _table(at: YamlPlace, nodes: Mapping[str, Node], targets: "_EdgeNames") -> dict[Any, str]:
+    """Return what the answers of a condition stand for."""
+    if at.value is None:
+        steps = {name: name for name, node in nodes.items() if node.kind != "connector"}
+        return {**steps, END: END, RETURNED_END: END}
+    at.require_some(Mapping, "path_map says which answer leads to which node")
+    table = {answer: targets.name_at(at(answer)) for answer in at.value}
     if END in table:
         table.setdefault(RETURNED_END, table[END])
-    return Branch(function, table, source)
+    return table
 
 
-def _known(name: Any, valid: list[str], idle: set[str], where: str) -> str:
-    if name in idle:
-        raise UserError(
-            f"the node {name!r} is idle", where=where, fix="remove the edge, or `node_state: idle`"
-        )
-    if name not in valid:
-        what = (
-            f"there is no node {name!r}"
-            if name is not None
-            else "the edge has neither `to` nor `condition`"
-        )
-        raise UserError(
-            what,
-            where=where,
-            fix=nearest(str(name), [node for node in valid if not node.endswith(".END")]),
-        )
-    return name
+class _EdgeNames(NamedTuple):
+    """The nodes that an edge may name, and those that are idle."""
+
+    valid: list[str]
+    idle: set[str]
+
+    def name_at(self, at: YamlPlace) -> str:
+        """Return the name of a node; refuse any other."""
+        name = at.value
+        if name in self.idle:
+            fix = "remove the edge, or `node_state: idle`"
+            raise at.error(f"the node {name!r} is idle", fix)
+        if name not in self.valid:
+            missing = "the edge has neither `to` nor `condition`"
+            what = missing if name is None else f"there is no node {name!r}"
+            names = [node for node in self.valid if not node.endswith(EXIT)]
+            raise at.error(what, nearest(str(name), names))
+        return name

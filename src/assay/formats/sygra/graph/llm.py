@@ -15,8 +15,8 @@ from string import Formatter
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.sygra.graph.asking import Asking, State, Surroundings
-from assay.formats.sygra.graph.called import Tool, load_tools
+from assay.formats.sygra.graph.asking import GraphParts, NodeModel, State
+from assay.formats.sygra.graph.called import load_tools
 from assay.formats.sygra.graph.messages import (
     BY_ROLE,
     HISTORY,
@@ -28,8 +28,9 @@ from assay.formats.sygra.graph.messages import (
     chats,
     with_history,
 )
-from assay.formats.sygra.types import Config, Row, required
+from assay.formats.sygra.types import Config, Row, YamlPlace
 from assay.interfaces import Context, Message
+from assay.records import as_list
 from assay.store.keys import canonical, digest
 
 
@@ -42,9 +43,9 @@ class Node:
     kind = "connector"
     is_open = False
 
-    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
         self.name = name
-        self.makes = output_keys(config, where)
+        self.makes = output_keys(at)
         self.reads: set[str] = set()
         self.needs: set[str] = set()
         self.code: Any = None
@@ -57,43 +58,35 @@ class LambdaNode(Node):
     kind = "lambda"
     is_open = True
 
-    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
-        super().__init__(name, config, around, where)
-        function = around.function(config, "lambda", name, where)
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
+        super().__init__(name, at, around)
+        function = around.function(at("lambda"), name)
         if function is None:
-            raise UserError(
-                "a lambda node needs `lambda`", where=where, fix="name a function or a class"
-            )
+            raise at.error("a lambda node needs `lambda`", "name a function or a class")
         self.code = function.code
-        self._config = dict(config)
+        self._config = dict(at.value)
         self._function = function
 
     async def run(self, state: State, context: Context, visit: int) -> Config:
         return updates(await self._function(context, self._config, state), self.name, "lambda")
 
 
-def output_keys(config: Config, where: str) -> list[str]:
-    """The variables that a node declares."""
-    keys = config.get("output_keys")
+def output_keys(at: YamlPlace) -> list[str]:
+    """Return the variables that a node declares."""
+    keys = at.value.get("output_keys")
     if keys is None:
         return []
     names = [keys] if isinstance(keys, str) else keys
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        raise UserError(
-            f"output_keys is {keys!r}", where=where, fix="write a name, or a list of names"
-        )
-    if HISTORY in names or (MESSAGES in names and keys != MESSAGES):
-        taken = HISTORY if HISTORY in names else MESSAGES
-        raise UserError(
-            f"{taken!r} belongs to every graph",
-            where=f"{where}.output_keys",
-            fix="rename the variable",
-        )
+        raise at.error(f"output_keys is {keys!r}", "write a name, or a list of names")
+    reserved = {HISTORY} if keys == MESSAGES else {HISTORY, MESSAGES}
+    if taken := sorted(reserved.intersection(names)):
+        raise at("output_keys").error(f"{taken[0]!r} belongs to every graph", "rename the variable")
     return names
 
 
 async def side_by_side(runs: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """The results of all; if one failed, its error, once none is at work any more."""
+    """Return the results of all, or raise the error of one once none is at work any more."""
     results = await asyncio.gather(*runs, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -102,7 +95,7 @@ async def side_by_side(runs: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
 
 
 def updates(result: Any, node: str, key: str) -> Row:
-    """What a helper returned, if it can be merged into the state."""
+    """Return what a helper gave as an update of the state."""
     if isinstance(result, dict):
         return result
     if result is None:
@@ -119,15 +112,13 @@ class SamplerNode(Node):
 
     kind = "weighted_sampler"
 
-    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
-        super().__init__(name, config, around, where)
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
+        super().__init__(name, at, around)
         what, fix = "a weighted_sampler needs `attributes`", "add `attributes: {name: …}`"
-        attributes = required(config.get("attributes") or None, Mapping, what, where, fix)
+        listed = at("attributes")
+        attributes = at.inside("attributes").require_some(Mapping, what, fix)
         self.makes = [*map(str, attributes), *(key for key in self.makes if key not in attributes)]
-        self._draws = {
-            str(key): _attribute(entry, around, f"{where}.attributes.{key}")
-            for key, entry in attributes.items()
-        }
+        self._draws = {str(key): _attribute(listed(key), around) for key in attributes}
         self.code = [digest("draws", canonical(draw)).hex() for draw in self._draws.values()]
 
     async def run(self, state: State, context: Context, visit: int) -> Config:
@@ -140,43 +131,41 @@ class SamplerNode(Node):
         return drawn
 
 
-def _attribute(
-    entry: Any, around: Surroundings, where: str
-) -> tuple[list[list[Any]], list[float] | None]:
+def _attribute(at: YamlPlace, around: GraphParts) -> tuple[list[list[Any]], list[float] | None]:
     """Return the values to draw from, one list for each column, and their weights."""
-    values: Any = entry.get("values") if isinstance(entry, Mapping) else None
+    entry: Any = at.value if isinstance(at.value, Mapping) else {}
+    values = entry.get("values")
     if isinstance(values, Mapping):
-        return _columns(values, around, where), None
-    fix = "write `values: [a, b]`"
-    required(values or None, list, "an attribute needs a list of values", where, fix)
+        return _columns(YamlPlace(values, at.where), around), None
+    what, fix = "an attribute needs a list of values", "write `values: [a, b]`"
+    YamlPlace(values, at.where).require_some(list, what, fix)
     weights = entry.get("weights")
     if weights is not None and (
         len(weights) != len(values) or min(weights) < 0 or not sum(weights) > 0
     ):
         what = f"{len(values)} values do not go with the weights {weights}"
-        raise UserError(what, where=where, fix="one weight from 0 for each")
+        raise at.error(what, "one weight from 0 for each")
     return [list(values)], weights
 
 
-def _columns(values: Config, around: Surroundings, where: str) -> list[list[Any]]:
-    columns, source = values.get("column"), values.get("source")
-    columns = [columns] if isinstance(columns, str) else columns
-    if around.rows is None or not columns or not isinstance(source, Mapping):
-        raise UserError("values from a source need `column` and `source`", where=where)
+def _columns(at: YamlPlace, around: GraphParts) -> list[list[Any]]:
+    columns, source = at.value.get("column"), at.value.get("source")
+    names = [columns] if isinstance(columns, str) else columns
+    if around.rows is None or not names or not isinstance(source, Mapping):
+        raise at.error("values from a source need `column` and `source`")
     rows = around.rows(source)
     there = list(rows[0]) if rows else []
-    drawn: list[list[Any]] = []
-    for name in columns:
+    for name in names:
         if name not in there:
-            names = ", ".join(map(str, there)) if rows else "no rows"
-            what = f"the source has no column {name!r}"
-            raise UserError(what, where=where, fix=f"it has: {names}")
-        drawn.append([row.get(name) for row in rows])
-    return drawn
+            fix = f"it has: {', '.join(map(str, there)) or 'no rows'}"
+            raise at.error(f"the source has no column {name!r}", fix)
+    return [[row.get(name) for row in rows] for name in names]
 
 
 ROLES = ("system", "user", "assistant", "tool")
 MEDIA = ("image_url", "audio_url")
+_USER = "write `- user: text`"
+_NO_NAME = frozenset("\"'\n")
 _CONVERSIONS: dict[str | None, Callable[[Any], Any]] = {
     None: lambda value: value,
     "r": repr,
@@ -189,7 +178,7 @@ class Template:
 
     def __init__(self, text: str, where: str, owner: str = "") -> None:
         self._owner = owner or where
-        self._parts = _parsed(text, where)
+        self._parts = _parts_of(YamlPlace(text, where))
         self.names = [name for _, name, _, _ in self._parts if name is not None]
         is_bare = len(self._parts) == 1 and self._parts[0] == ("", *self.names, "", None)
         self.only = self.names[0] if is_bare else None
@@ -213,61 +202,52 @@ class Template:
         )
 
 
-def _parsed(text: str, where: str) -> list[tuple[str, str | None, str | None, str | None]]:
+def _parts_of(at: YamlPlace) -> list[Any]:
+    """Return (literal, name, format, conversion) of each part of a text."""
     fix = "write {{ and }} for braces that are meant as they are"
     try:
-        parsed = list(Formatter().parse(text))
+        parts = list(Formatter().parse(at.value))
     except ValueError as error:
-        raise UserError(f"the text cannot be read: {error}", where=where, fix=fix) from None
-    for _, name, _, _ in parsed:
-        if name is not None and (
-            not name.strip() or name.isdigit() or any(sign in name for sign in "\"'\n")
-        ):
-            raise UserError(f"{{{name.strip()[:40]}}} names no variable", where=where, fix=fix)
-    return parsed
+        raise at.error(f"the text cannot be read: {error}", fix) from None
+    for name in (name for _, name, _, _ in parts if name is not None):
+        if not name.strip() or name.isdigit() or _NO_NAME.intersection(name):
+            raise at.error(f"{{{name.strip()[:40]}}} names no variable", fix)
+    return parts
 
 
 class Prompt:
     """The messages of a node, before what is in the state follows them."""
 
     def __init__(self, source: Any, where: str, owner: str = "") -> None:
-        fix = "write `- user: text`"
-        required(source or None, list, "a prompt is a list of messages", where, fix)
+        at = YamlPlace(source, where)
+        at.require_some(list, "a prompt is a list of messages", _USER)
         self.names: set[str] = set()
-        self._messages = [
-            self._message(entry, f"{where}[{number}]", owner) for number, entry in enumerate(source)
-        ]
+        self._owner = owner
+        self._messages = [self._message(entry) for entry in at.entries()]
 
-    def _message(self, entry: Any, where: str, owner: str) -> tuple[str, Any]:
-        if not isinstance(entry, Mapping) or len(entry) != 1:
-            raise UserError(
-                "a message is one role with its text", where=where, fix="write `- user: text`"
-            )
-        ((role, content),) = entry.items()
+    def _message(self, at: YamlPlace) -> tuple[str, Any]:
+        what = "a message is one role with its text"
+        if len(at.require(Mapping, what, _USER)) != 1:
+            raise at.error(what, _USER)
+        ((role, content),) = at.value.items()
         if role not in ROLES:
-            raise UserError(
-                f"{role!r} is not a role", where=where, fix=f"valid: {', '.join(ROLES)}"
-            )
-        if isinstance(content, (str, list)):
-            return role, self._compiled(content, where, owner)
-        what = f"the text of {role!r} is a {type(content).__name__}"
-        raise UserError(what, where=where, fix="write text, or a list")
+            raise at.error(f"{role!r} is not a role", f"valid: {', '.join(ROLES)}")
+        if not isinstance(content, (str, list)):
+            what = f"the text of {role!r} is a {type(content).__name__}"
+            raise at.error(what, "write text, or a list")
+        return role, self._compile(content, at.where)
 
-    def _compiled(self, content: Any, where: str, owner: str) -> Any:
-        """Every text in it as a template."""
+    def _compile(self, content: Any, where: str) -> Any:
+        """Return the content with a template for every text in it."""
         if isinstance(content, str):
-            template = Template(content, where, owner)
+            template = Template(content, where, self._owner)
             self.names.update(template.names)
             return template
         if isinstance(content, list):
-            return [self._compiled(entry, where, owner) for entry in content]
+            return [self._compile(entry, where) for entry in content]
         if isinstance(content, Mapping):
-            parts = {
-                key: self._compiled(value, where, owner)
-                for key, value in content.items()
-                if key != "type"
-            }
-            return {**content, **parts}
+            texts = {key: value for key, value in content.items() if key != "type"}
+            return {**content, **{key: self._compile(texts[key], where) for key in texts}}
         return content
 
     def render(self, state: Config) -> list[Message]:
@@ -287,7 +267,7 @@ def _fill(content: Any, state: Config) -> Any:
 
 
 def _parts(entry: Any, state: Config) -> list[Any]:
-    """A part of a message; an image or sound variable that holds a list becomes as many parts."""
+    """Return the parts that an entry becomes; an image or sound variable with a list becomes several."""
     if isinstance(entry, Template):
         return [{"type": "text", "text": entry.render(state)}]
     kind = entry.get("type") if isinstance(entry, Mapping) else None
@@ -299,68 +279,65 @@ def _parts(entry: Any, state: Config) -> list[Any]:
         media = state[template.only]
     else:
         raise template.missing(state)
-    addresses = media if isinstance(media, list) else [media]
     return [
         {"type": kind, kind: address if isinstance(address, Mapping) else {"url": address}}
-        for address in addresses
+        for address in as_list(media)
     ]
 
 
 class LlmNode(Node):
+    """`model` is one of several that a node asks, in a `step` of its own."""
+
     kind = "llm"
 
     def __init__(
         self,
         name: str,
-        config: Config,
-        around: Surroundings,
-        where: str,
-        *,
-        label: Any = None,
+        at: YamlPlace,
+        around: GraphParts,
+        model: YamlPlace | None = None,
+        step: str = "",
     ) -> None:
-        super().__init__(name, config, around, where)
-        for key in ("model", "prompt") if label is None else ("prompt",):
-            if key not in config:
-                raise UserError(f"the node needs `{key}`", where=where, fix=f"add `{key}:`")
-        if config.get("output_vars") is not None:
-            raise UserError("output_vars is not known", where=where, fix="write `output_keys`")
-        self._key = _single_key(config, where)
-        self._input = str(config.get("input_key") or MESSAGES)
-        self._message = BY_ROLE.get(str(config.get("output_role", "assistant")), AIMessage)
-        self._prompt = Prompt(config["prompt"], f"{where}.prompt", f"node {name!r}")
+        super().__init__(name, at, around)
+        for key in ("model", "prompt") if model is None else ("prompt",):
+            if key not in at.value:
+                raise at.error(f"the node needs `{key}`", f"add `{key}:`")
+        if at.value.get("output_vars") is not None:
+            raise at.error("output_vars is not known", "write `output_keys`")
+        self._key = _single_key(at)
+        self._input = str(at.value.get("input_key") or MESSAGES)
+        self._message = BY_ROLE.get(str(at.value.get("output_role", "assistant")), AIMessage)
+        self._prompt = Prompt(*at("prompt"), f"node {name!r}")
         self.reads = self._prompt.names
-        self._before = around.function(config, "pre_process", name, where)
-        self._after = around.function(config, "post_process", name, where)
-        self.tools: list[Tool] = []
-        more: Row = {}
-        if config.get("tools"):
-            self.tools = load_tools(config["tools"], around.load, f"{where}.tools")
-            descriptions = [tool.description for tool in self.tools]
-            more = {"tools": descriptions, "tool_choice": config.get("tool_choice", "auto")}
-            self.makes = [*self.makes, "tool_calls"]
-        if label is None:
-            step, model, place = name, config["model"], f"{where}.model"
-        else:
-            step, model, place = (
-                f"{name}.{label}",
-                config["models"][label],
-                f"{where}.models.{label}",
-            )
-        self.asking = Asking(_model(model, config, place), step, around, place, more)
-        self._keeps_history = bool(config.get("chat_history", False))
-        self._mode = str(around.properties.get("chat_conversation", ""))
-        window = around.properties.get("chat_history_window_size", WINDOW)
-        place = "graph_config.graph_properties.chat_history_window_size"
-        self._window = required(
-            window, int, f"the window is {window!r}", place, "give a number of entries"
-        )
+        self._before = around.function(at("pre_process"), name)
+        self._after = around.function(at("post_process"), name)
         self.needs = set() if self._before else self.reads
         self.is_open = self._after is not None
-        functions = [self._before, self._after, *self.tools]
-        self.code = [
-            self.asking.code,
-            *(function.code for function in functions if function is not None),
-        ]
+        more = self._load_tools(at, around)
+        chosen = _with_structure(model or at("model"), at.value)
+        self.asking = NodeModel(chosen, step or name, around, more)
+        self._remember(at, around)
+        functions = filter(None, (self._before, self._after, *self.tools))
+        self.code = [self.asking.code, *(function.code for function in functions)]
+
+    def _load_tools(self, at: YamlPlace, around: GraphParts) -> Row:
+        """Load the node's tools, and return the parameters that offer them to the model."""
+        paths = at("tools")
+        self.tools = load_tools(paths.value, around.load, paths.where) if paths.value else []
+        if not self.tools:
+            return {}
+        self.makes = [*self.makes, "tool_calls"]
+        descriptions = [tool.description for tool in self.tools]
+        return {"tools": descriptions, "tool_choice": at.value.get("tool_choice", "auto")}
+
+    def _remember(self, at: YamlPlace, around: GraphParts) -> None:
+        """Read how much of the chat a request repeats."""
+        self._keeps_history = bool(at.value.get("chat_history", False))
+        self._mode = str(around.properties.get("chat_conversation", ""))
+        name = "chat_history_window_size"
+        window = around.properties.get(name, WINDOW)
+        place = YamlPlace(window, f"graph_config.graph_properties.{name}")
+        self._window = place.require(int, f"the window is {window!r}", "give a number of entries")
 
     async def run(self, state: State, context: Context, visit: int) -> Config:
         if self._before is not None:
@@ -401,21 +378,23 @@ class LlmNode(Node):
         return update
 
 
+_TOGETHER = "multi_llm_post_process"
+
+
 class MultiLlmNode(Node):
     """The same prompt for several models, side by side."""
 
     kind = "multi_llm"
 
-    def __init__(self, name: str, config: Config, around: Surroundings, where: str) -> None:
-        super().__init__(name, config, around, where)
-        fix = "add `models: {label: {name: …}}`"
-        models = required(
-            config.get("models") or None, Mapping, "a multi_llm node needs `models`", where, fix
-        )
-        self._after = around.function(config, "multi_llm_post_process", name, where)
-        self._key = None if self._after else _single_key(config, where, "multi_llm_post_process")
+    def __init__(self, name: str, at: YamlPlace, around: GraphParts) -> None:
+        super().__init__(name, at, around)
+        models, what = at("models"), "a multi_llm node needs `models`"
+        at.inside("models").require_some(Mapping, what, "add `models: {label: {name: …}}`")
+        self._after = around.function(at(_TOGETHER), name)
+        self._key = None if self._after else _single_key(at, _TOGETHER)
         self._nodes = {
-            str(label): LlmNode(name, config, around, where, label=label) for label in models
+            str(label): LlmNode(name, at, around, models(label), f"{name}.{label}")
+            for label in models.value
         }
         first = next(iter(self._nodes.values()))
         self.reads, self.needs = first.reads, first.needs
@@ -429,30 +408,27 @@ class MultiLlmNode(Node):
         )
         outputs = dict(zip(self._nodes, results, strict=True))
         if self._after is not None:
-            return updates(await self._after(context, outputs), self.name, "multi_llm_post_process")
+            return updates(await self._after(context, outputs), self.name, _TOGETHER)
         key = str(self._key)
         return {key: [{label: output.get(key) for label, output in outputs.items()}]}
 
 
-def _single_key(config: Config, where: str, processor: str = "post_process") -> str:
-    keys = config.get("output_keys") or MESSAGES
-    if isinstance(keys, list):
-        if config.get(processor) is None:
-            fix = f"add `{processor}:`, or name one key without a list"
-            raise UserError(
-                "a list of output_keys needs a post-processor",
-                where=f"{where}.output_keys",
-                fix=fix,
-            )
-        return keys[0]
-    return keys
+def _single_key(at: YamlPlace, processor: str = "post_process") -> str:
+    keys = at.value.get("output_keys") or MESSAGES
+    if not isinstance(keys, list):
+        return keys
+    if at.value.get(processor) is None:
+        what = "a list of output_keys needs a post-processor"
+        fix = f"add `{processor}:`, or name one key without a list"
+        raise at("output_keys").error(what, fix)
+    return keys[0]
 
 
-def _model(written: Any, config: Config, where: str) -> Row:
-    """The model of a node; structured output may stand beside it as well as in it."""
-    if not isinstance(written, (str, Mapping)):
-        raise UserError("the model has no name", where=where, fix="write `model: {name: …}`")
-    model = {"name": written} if isinstance(written, str) else dict(written)
+def _with_structure(at: YamlPlace, config: Config) -> YamlPlace:
+    """Return the model of a node; structured output may stand beside it as well as in it."""
+    if not isinstance(at.value, (str, Mapping)):
+        raise at.error("the model has no name", "write `model: {name: …}`")
+    model = {"name": at.value} if isinstance(at.value, str) else dict(at.value)
     if config.get("structured_output"):
         model.setdefault("structured_output", config["structured_output"])
-    return model
+    return YamlPlace(model, at.where)

@@ -158,7 +158,7 @@ def with_history(
 ) -> list[Message]:
     systems = [message for message in messages if message["role"] == "system"]
     if mode != "multiturn":
-        return [*systems, {"role": "user", "content": _told(history, window, name)}]
+        return [*systems, {"role": "user", "content": _retell(history, window, name)}]
     turns = [turn for entry in _recent(history, window) if (turn := _turn(entry)) is not None]
     return [*systems, *turns, *(message for message in messages if message["role"] != "system")]
 
@@ -194,7 +194,7 @@ def _turn(entry: Any) -> Message | None:
     return None
 
 
-def _told(history: Sequence[Any], window: int, name: str) -> str:
+def _retell(history: Sequence[Any], window: int, name: str) -> str:
     records = [entry for entry in history if isinstance(entry, Mapping) and "response" in entry]
     lines = [
         "This is a conversation in roles: keep to yours, as it was given to you. So far was said:"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.graph.messages import plain
-from assay.formats.sygra.types import Config, Row, required, with_texts
+from assay.formats.sygra.types import Config, Row, YamlPlace, with_texts
 from assay.interfaces import Context
 from assay.registry import nearest
 from assay.text.json_out import at_path
@@ -24,7 +24,7 @@ class OutputGenerator:
         self.output_map = dict(self.config.get("output_map") or {})
 
     def generate(self, state: Row) -> Row | None:
-        """What the output_map says, for a generator that adds to it: `super().generate(state)`."""
+        """Return what the output_map says, for a generator that adds to it: `super().generate(state)`."""
         record: Row = {}
         for name, entry in self.output_map.items():
             value = entry["value"] if "value" in entry else state.get(entry.get("from"))
@@ -42,38 +42,34 @@ class Field(NamedTuple):
     transform: UserFunction | None
 
 
-class Output:
+class OutputMap:
     """Made once for a graph. `code` is what its records depend on besides the state."""
 
     def __init__(self, source: Config, load: Load, where: str, notes: list[str]) -> None:
-        config = source.get("output_config") or {}
-        fix = "write `output_map:` below it"
-        required(config, Mapping, "output_config is not a mapping", where, fix)
-        _check_keys(config, where)
+        at = YamlPlace(source.get("output_config") or {}, where)
+        at.require(Mapping, "output_config is not a mapping", "write `output_map:` below it")
+        entries = at("output_map")
+        entries.require(
+            Mapping | None, "output_map is not a mapping", "write `field: {from: name}`"
+        )
+        _check_keys(at)
         mapped = {
-            name: _literals(name, entry, source, f"{where}.output_map.{name}", notes)
-            for name, entry in (config.get("output_map") or {}).items()
+            name: _with_literals(entries(name), name, source, notes) for name in entries.value or {}
         }
-        generator = _generator(config, mapped, load, where)
+        generator = _generator(at, mapped, load)
         self._whole: UserFunction | None = None
-        if (
-            getattr(type(generator), "generate", OutputGenerator.generate)
-            is not OutputGenerator.generate
-        ):
-            self._whole = UserFunction(
-                generator.generate, "generate", owner="the generator", where=where
-            )
+        made = getattr(type(generator), "generate", OutputGenerator.generate)
+        if made is not OutputGenerator.generate:
+            self._whole = _of_generator(generator.generate, "generate", where)
         self.fields = {
-            str(name): _field(entry, generator, f"{where}.output_map.{name}")
+            str(name): _field(YamlPlace(entry, entries(name).where), generator)
             for name, entry in mapped.items()
         }
-        self.code = {
-            "map": mapped,
-            "generator": code_of(type(generator)) if generator is not None else None,
-        }
+        code = None if generator is None else code_of(type(generator))
+        self.code = {"map": mapped, "generator": code}
 
     async def record(self, state: Row, context: Context) -> Row | None:
-        """The record as JSON values; None if the generator leaves it out."""
+        """Return the record as JSON values; None if the generator leaves it out."""
         if self._whole is not None:
             made = await self._whole(context, state)
             if made is not None and not isinstance(made, Mapping):
@@ -101,77 +97,65 @@ class Output:
         return field.source is None or field.transform is not None or holds(field.source)
 
 
-def _check_keys(config: Config, where: str) -> None:
-    if not isinstance(config.get("output_map"), Mapping | None):
-        fix = "write `field: {from: name}`"
-        raise UserError("output_map is not a mapping", where=f"{where}.output_map", fix=fix)
-    mapper = config.get("oasst_mapper")
-    if isinstance(mapper, Mapping) and str(mapper.get("required", "no")).lower() in (
-        "yes",
-        "true",
-    ):
-        raise UserError(
-            "oasst_mapper is not offered",
-            where=f"{where}.oasst_mapper",
-            fix='set `required: "no"`',
-        )
-    if config.get("data_quality"):
-        raise UserError(
-            "data_quality is not offered", where=f"{where}.data_quality", fix="remove it"
-        )
+def _of_generator(function: Any, name: str, where: str) -> UserFunction:
+    return UserFunction(function, name, owner="the generator", where=where)
 
 
-def _literals(name: str, entry: Any, source: Config, where: str, notes: list[str]) -> Row:
+def _check_keys(at: YamlPlace) -> None:
+    mapper = at("oasst_mapper")
+    wanted = mapper.value.get("required") if isinstance(mapper.value, Mapping) else None
+    if str(wanted).lower() in ("yes", "true"):
+        raise mapper.error("oasst_mapper is not offered", 'set `required: "no"`')
+    quality = at("data_quality")
+    if quality.value:
+        raise quality.error("data_quality is not offered", "remove it")
+
+
+def _with_literals(at: YamlPlace, name: str, source: Config, notes: list[str]) -> Row:
+    """Return a field of the map; `$a.b[0].c` in its value is that place of the config."""
+    entry = at.value
     if not isinstance(entry, Mapping) or not (
         "value" in entry or isinstance(entry.get("from"), str)
     ):
-        raise UserError(
-            f"the field {name!r} has no source",
-            where=where,
-            fix="write `{from: name}` or `{value: …}`",
-        )
-    field = dict(entry)
+        fix = "write `{from: name}` or `{value: …}`"
+        raise at.error(f"the field {name!r} has no source", fix)
 
-    def resolved(text: str) -> Any:
-        """Return that place of the config for `$a.b[0].c`; what leads nowhere stays as it is."""
+    def literal_of(text: str) -> Any:
+        """Return what is at that place; a text that leads nowhere stays as it is."""
         try:
             return at_path(source, text[1:]) if text.startswith("$") else text
         except KeyError:
-            notes.append(f"{where}: {text!r} leads nowhere in the config and is taken as text")
+            note = f"{text!r} leads nowhere in the config and is taken as text"
+            notes.append(f"{at.where}: {note}")
             return text
 
-    if "value" in field:
-        field["value"] = with_texts(field["value"], resolved)
-    return field
+    value = {"value": with_texts(entry["value"], literal_of)} if "value" in entry else {}
+    return {**entry, **value}
 
 
-def _generator(config: Config, mapped: Config, load: Load, where: str) -> Any:
-    name = config.get("generator")
-    if name is None:
+def _generator(config: YamlPlace, mapped: Config, load: Load) -> Any:
+    at = config("generator")
+    if at.value is None:
         return None
-    kind: Any = load(str(name), f"{where}.generator")
+    kind: Any = load(str(at.value), at.where)
     if not inspect.isclass(kind):
-        raise UserError(
-            f"{name!r} is not a class", where=f"{where}.generator", fix="name an output generator"
-        )
+        raise at.error(f"{at.value!r} is not a class", "name an output generator")
     takes = [p for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_KEYWORD]
     make: Any = kind
-    return make({**config, "output_map": dict(mapped)}) if takes else make()
+    return make({**config.value, "output_map": dict(mapped)}) if takes else make()
 
 
-def _field(entry: Config, generator: Any, where: str) -> Field:
-    transform = None
-    if name := entry.get("transform"):
-        if generator is None:
-            raise UserError(
-                f"the transform {name!r} needs a generator", where=where, fix="add `generator:`"
-            )
-        if not callable(method := getattr(generator, str(name), None)):
-            public = [
-                key for key in dir(generator) if key[0] != "_" and callable(getattr(generator, key))
-            ]
-            raise UserError(
-                f"the generator has no method {name!r}", where=where, fix=nearest(str(name), public)
-            )
-        transform = UserFunction(method, str(name), owner="the generator", where=where)
-    return Field(None if "value" in entry else str(entry["from"]), entry.get("value"), transform)
+def _field(at: YamlPlace, generator: Any) -> Field:
+    entry = at.value
+    source = None if "value" in entry else str(entry["from"])
+    name = entry.get("transform")
+    if not name:
+        return Field(source, entry.get("value"), None)
+    if generator is None:
+        raise at.error(f"the transform {name!r} needs a generator", "add `generator:`")
+    method = getattr(generator, str(name), None)
+    if not callable(method):
+        names = [key for key in dir(generator) if callable(getattr(generator, key))]
+        public = [key for key in names if key[0] != "_"]
+        raise at.error(f"the generator has no method {name!r}", nearest(str(name), public))
+    return Field(source, entry.get("value"), _of_generator(method, str(name), at.where))

@@ -89,7 +89,7 @@ class BaseMetricMetadata(SimpleNamespace):
 
 
 def error_text(error: Exception) -> str:
-    """What an error says, without the quotes that a KeyError puts around it."""
+    """Return what an error says, without the quotes that a KeyError puts around it."""
     if isinstance(error, AssayError):
         return error.what
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)

@@ -114,12 +114,12 @@ def by_problem(
     )
 
 
-def quoted(values: Values, group: Group) -> Row:
+def with_interval(values: Values, group: Group) -> Row:
     """A metric's value with its interval over problems."""
     interval: Row = {}
     if values.per_item is not None:
         samples = len(group.item)
-        interval = _shown(
+        interval = _interval_fields(
             mean_interval(
                 values.per_item, samples=samples, scale=(0.0, 1.0), weights=values.weights
             )
@@ -130,10 +130,10 @@ def quoted(values: Values, group: Group) -> Row:
 
 
 def for_each_k(prefix: str, most: int, metric: Callable[..., Values], group: Group) -> Row:
-    return {f"{prefix}{k}": quoted(metric(group, k=k), group) for k in range(1, most + 1)}
+    return {f"{prefix}{k}": with_interval(metric(group, k=k), group) for k in range(1, most + 1)}
 
 
-def _shown(interval: Interval) -> Row:
+def _interval_fields(interval: Interval) -> Row:
     return {
         "ci_low": interval.low,
         "ci_high": interval.high,
@@ -180,11 +180,11 @@ class LabelPairs:
             return {
                 "reason": f"more than {_MOST_CLASSES:,} different labels are answers, not classes"
             }
-        return _classified(tuple(names), tuple(pairs.items()), one_attempt)
+        return _classification(tuple(names), tuple(pairs.items()), one_attempt)
 
 
 @lru_cache(8)
-def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
+def _classification(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
     """Precision, recall and F1 are three metrics of the same counts: the interval is drawn once."""
     numbers: dict[str | None, int] = {name: number for number, name in enumerate(names)} | {
         None: NONE
@@ -206,7 +206,7 @@ def _classified(names: tuple[str, ...], pairs: Pairs, one_attempt: bool) -> Row:
         interval = no_interval(f"more than {_MOST_RESAMPLED} classes")
     else:
         interval = _interval_of_mean_f1(matrix)
-    return {"macro_f1_interval": _shown(interval), **fields}
+    return {"macro_f1_interval": _interval_fields(interval), **fields}
 
 
 def _interval_of_mean_f1(matrix: Matrix) -> Interval:
@@ -221,7 +221,7 @@ METADATA = "detailed_results.metadata"
 _metric = partial(built_in, AggregatorMetricRegistry)
 
 
-class _Pooled(Counting):
+class _PooledMetric(Counting):
     """All records are one pool: how many there are, and how many are right."""
 
     def start(self) -> None:
@@ -233,7 +233,7 @@ class _Pooled(Counting):
 
 
 @_metric("accuracy", "Accuracy", "The share of the records that are right")
-class AccuracyMetric(_Pooled):
+class AccuracyMetric(_PooledMetric):
     def payload(self) -> Row:
         return {"accuracy": self._safe_divide(self.correct, self.total)}
 
@@ -243,7 +243,7 @@ class AccuracyMetric(_Pooled):
 
 @aggregator_metric("pass_at_k")
 @_metric("pass@k", "Pass@k", "The chance that at least one of k attempts is right")
-class PassAtKMetric(_Pooled):
+class PassAtKMetric(_PooledMetric):
     """The chance that k records drawn from all of them hold a right one.
 
     Parameters:
@@ -271,7 +271,7 @@ class PassAtKMetric(_Pooled):
 
 
 @_metric("pass^k", "Pass^k", "The chance that all of k attempts are right")
-class PassPowerKMetric(_Pooled):
+class PassPowerKMetric(_PooledMetric):
     """The chance that k independent attempts are all right, if each is right as often as the records are.
 
     Parameters:
@@ -310,7 +310,8 @@ class Labelled(Counting):
 
     @property
     def keys(self) -> tuple[str, str]:
-        """Where the classes of the sound numbers are: a metric of one side takes its key for both."""
+        """Return where the classes of the sound numbers are: a metric of one side takes its key for
+        both."""
         predicted, golden = self._own_keys()
         return predicted or golden or "", golden or predicted or ""
 
@@ -402,7 +403,7 @@ class StepEfficiencyMetric(Counting):
         return step_efficiency(group, penalty=self.penalty_per_retry)
 
     def sound(self, group: Group) -> Row:
-        return {"step_efficiency": quoted(self.mean(group), group)}
+        return {"step_efficiency": with_interval(self.mean(group), group)}
 
 
 def retry_number(metadata: Row) -> float:

@@ -19,6 +19,7 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     built_in,
 )
+from assay.records import JsonObject
 from assay.scorers.edit_similarity import ratio
 from assay.scorers.within_box import contains
 from assay.text.normalise import normaliser
@@ -26,7 +27,7 @@ from assay.text.normalise import normaliser
 DIRECTIONS = ("up", "down", "left", "right")
 Share = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
-Verdict = tuple[bool, dict[str, Any]]
+Verdict = tuple[bool, JsonObject]
 
 
 class _BuiltIn(BuiltIn, BaseUnitMetric):
@@ -44,7 +45,7 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
 
     def _result(self, golden: Any, predicted: Any) -> UnitMetricResult:
         if self.wraps:
-            golden, predicted = _wrapped(golden), _wrapped(predicted)
+            golden, predicted = _as_object(golden), _as_object(predicted)
         try:
             correct, details = self.judge(golden, predicted)
         except Exception as error:
@@ -55,10 +56,10 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
 
     @abstractmethod
     def judge(self, golden: Any, predicted: Any) -> Verdict:
-        """Whether it is right, and what else the metadata shall say."""
+        """Return whether it is right, and what else the metadata shall say."""
 
 
-def _wrapped(value: Any) -> dict[str, Any]:
+def _as_object(value: Any) -> JsonObject:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
 
 
@@ -68,13 +69,13 @@ _metric = partial(built_in, UnitMetricRegistry)
 def equal(
     golden: str, predicted: str, *, case_sensitive: bool = False, normalize_whitespace: bool = True
 ) -> bool:
-    """Whether two texts are equal once made comparable."""
+    """Return whether two texts are equal once made comparable."""
     normalise = _normaliser(case_sensitive, normalize_whitespace)
     return normalise(golden) == normalise(predicted)
 
 
 def alike(golden: str, predicted: str, *, case_sensitive: bool = False) -> float:
-    """How alike two texts are, by their common blocks."""
+    """Return how alike two texts are, by their common blocks."""
     normalise = _normaliser(case_sensitive, True)
     return ratio(normalise(golden), normalise(predicted))
 
@@ -178,7 +179,8 @@ class TypedValueMatchMetric(_BuiltIn):
 
 
 def differences(golden: str, predicted: str) -> list[dict[str, str]]:
-    """What to do with parts of the first text (`replace`, `delete`, `insert`) to get the second."""
+    """Return what to do with parts of the first text (`replace`, `delete`, `insert`) to get the
+    second."""
     steps = SequenceMatcher(None, golden, predicted).get_opcodes()
     return [
         {"operation": step, "golden": golden[a:b], "predicted": predicted[c:d]}
