@@ -12,7 +12,7 @@ from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking.data import load, shown_name
 from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.scoring.measures import entries
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, Fields
 from assay.formats.lm_eval.tasks.index import Progress, index
 from assay.registry import benchmark
 
@@ -80,7 +80,7 @@ def example(definition: Definition) -> str:
 class Harness:
     """The collection: an installed lm-eval's tasks, those of `ASSAY_TASKS`, and those of an entry's `include_path`."""
 
-    def config(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def config(self, entries: Sequence[Mapping[str, Any]]) -> Fields:
         """The dataset, prompts, scorers and metrics that a config's entries stand for."""
         names = ", ".join(str(entry.get("task")) for entry in entries)
         facets = ["model_name", "benchmark"]
@@ -91,7 +91,7 @@ class Harness:
         code = {"task_folders": folders} if folders else {}
         trusted = {"params": code} if folders else {}
         consents = [entry.get("unsafe_code") for entry in entries]
-        scoring: dict[str, Any] = {**code}
+        scoring: Fields = {**code}
         scoring |= {"sound": True} if any(entry.get("sound") for entry in entries) else {}
         scoring |= {"sandbox": "weak" if "weak" in consents else "closed"} if any(consents) else {}
         data = {"benchmarks": [*entries], **code}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, Member, leaves
 from assay.formats.lm_eval.tasks.definitions import members
 from assay.formats.lm_eval.tasks.index import index
 from assay.store.keys import digest
@@ -26,7 +26,7 @@ class Chosen(msgspec.Struct, kw_only=True, dict=True):
     name: str
 
     @cached_property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> Fields:
         """What its items say of it: an answer is scored by the same definition, and again if that changes."""
         own = {
             "benchmark": self.name,
@@ -46,7 +46,7 @@ def chosen(entries: Sequence[Mapping[str, Any]]) -> Iterator[Chosen]:
                 yield Chosen(definition=leaf.definition, entry=entry, name=name)
 
 
-def _request(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _request(entry: Mapping[str, Any]) -> Fields:
     overrides = {key: entry[key] for key in _OVERRIDES if entry.get(key) not in (None, {})}
     text = msgspec.json.encode(overrides, order="sorted").decode()
     return {
@@ -56,7 +56,7 @@ def _request(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def request_of(text: str) -> dict[str, Any]:
+def request_of(text: str) -> Fields:
     """The arguments of `requested` that `mark` wrote."""
     return msgspec.json.decode(text)
 

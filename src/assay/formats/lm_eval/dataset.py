@@ -7,7 +7,7 @@ from assay.formats.lm_eval.asking.data import source_stamp
 from assay.formats.lm_eval.asking.documents import Bound, Generators, asked
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.chosen import Chosen, chosen, identity
-from assay.formats.lm_eval.tasks.definition import Asked, Document
+from assay.formats.lm_eval.tasks.definition import Asked, Document, Fields
 from assay.registry import dataset
 
 Entries = Sequence[Mapping[str, Any]]
@@ -16,7 +16,7 @@ _OPTIONS = ("limit", "samples", "seed", "system_instruction", "chat")
 _NOT_SENT = ("until", "max_gen_toks", "do_sample")
 
 
-def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> dict[str, Any]:
+def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> Fields:
     tasks = list(chosen(benchmarks))
     return {
         "benchmarks": {
@@ -28,7 +28,7 @@ def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) 
 @dataset(name="lm_eval.documents", stamp=_stamp)
 def documents(
     name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Fields]]:
     """The documents of the tasks that `benchmarks` names, one task after another.
 
     Parameters:
@@ -47,9 +47,9 @@ def documents(
             yield f"{task.definition.task}[{document.id}]", _row(task, document)
 
 
-def _row(task: Chosen, document: Document) -> dict[str, Any]:
+def _row(task: Chosen, document: Document) -> Fields:
     definition = task.definition
-    data: dict[str, Any] = {
+    data: Fields = {
         "question": question_of(document.doc),
         "doc": document.doc,
         "requests": list(_requests(task, document)),
@@ -68,13 +68,13 @@ def _row(task: Chosen, document: Document) -> dict[str, Any]:
     }
 
 
-def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
+def _requests(task: Chosen, document: Document) -> Iterator[Fields]:
     """Continuations of the same messages are one request."""
     entry = task.entry
-    last: dict[str, Any] | None = None
+    last: Fields | None = None
     for request in document.requests:
         if request.continuation is None:
-            generation: dict[str, Any] = {
+            generation: Fields = {
                 "messages": request.messages,
                 "params": params_of(request),
             }
@@ -97,7 +97,7 @@ def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
         yield last
 
 
-def params_of(request: Asked) -> dict[str, Any]:
+def params_of(request: Asked) -> Fields:
     """The harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])

@@ -12,7 +12,7 @@ from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
 from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Member, leaves
 from assay.interfaces import Group, Values
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
@@ -75,7 +75,7 @@ class _Task:
         key = (self.metric, self.filter)
         return Numbers(size=len(self.values), values={key: self.value}, stderrs={key: self.stderr})
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Fields:
         return {
             "stderr": self.stderr,
             "filter": self.filter,
@@ -157,7 +157,7 @@ def _left_out(group: Group, parts: Sequence[_Task]) -> Any:
 
 def _evidence(
     group: Group, value: float, error: float | None, weights: Mapping[_Task, int]
-) -> dict[str, Any]:
+) -> Fields:
     """Return how the items of all tasks contribute to the weighted mean of the tasks' means. They
     vary around the mean of their own task: what sets tasks apart is no uncertainty. A task that is
     all right varies as if one more document were wrong, but no more than all tasks together do.
@@ -190,7 +190,7 @@ def _unseen(value: float, share: Any, sizes: Any, spread: Any) -> Any:
 
 def _from_stderr(
     value: float, error: float | None, tasks: Collection[_Task], level: float
-) -> dict[str, Any]:
+) -> Fields:
     """Return the interval that the harness's standard error gives within the range of the value, or
     why there is none. Where the error is 0, the documents may be alike by chance."""
     scale = min(part.scale for part in tasks)

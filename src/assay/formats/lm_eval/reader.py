@@ -3,7 +3,7 @@ those that `assay run` makes of the same tasks."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,6 +16,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import BY_TASK, FACTS, Experiment, Part, experiments_at
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.readers._results import FileResults
 from assay.registry import reader
 
@@ -64,10 +65,10 @@ class Results(FileResults):
         self._read: dict[str, Samples] = {}
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Fields:
         """What the newest results file says of the model and the run, and each task's own of the task."""
         experiment = self.experiment
-        facts: dict[str, Any] = {
+        facts: Fields = {
             "read_from": ["lm-evaluation-harness"],
             "agents": [experiment.model],
         }
@@ -78,7 +79,7 @@ class Results(FileResults):
             facts["config"] = without_secrets(_settings(newest.part("config")))
             facts |= {name: newest.content[name] for name in newest.unknown}
         for name in BY_TASK:
-            by_task: dict[str, Any] = {}
+            by_task: Fields = {}
             for report in experiment.reports:
                 by_task |= report.part(name)
             facts[name] = by_task
@@ -109,8 +110,8 @@ class Results(FileResults):
         from assay.formats.lm_eval.logs.samples import Task
 
         report = part.report
-        entry: dict[str, Any] = {"task": part.task}
-        changed: dict[str, Any] = {}
+        entry: Fields = {"task": part.task}
+        changed: Fields = {}
         if report is not None:
             limit = report.part("config").get("limit")
             if isinstance(limit, float) and limit.is_integer():
@@ -189,7 +190,7 @@ def _name(experiment: Experiment) -> str:
     return "-".join(filter(None, [experiment.model.replace("/", "__"), named]))
 
 
-def _settings(config: dict[str, Any]) -> dict[str, Any]:
+def _settings(config: Fields) -> Fields:
     """Older versions write arguments as one text, `name=value,…`."""
     given = config.get("model_args")
     if not isinstance(given, str):
@@ -198,7 +199,7 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "model_args": {name.strip(): value for name, _, value in pairs if name}}
 
 
-def _configs(experiment: Experiment) -> dict[str, Any]:
+def _configs(experiment: Experiment) -> Fields:
     """The definitions as they were run; of very long ones what decides about numbers."""
     configs = {
         part.task: part.report.config(part.task)

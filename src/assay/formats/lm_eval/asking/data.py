@@ -25,7 +25,7 @@ from assay.engine.experiment.dataset import file_stamp
 from assay.errors import AssayError, UserError, install_command
 from assay.formats.lm_eval.asking.json_lines import simple_lines
 from assay.formats.lm_eval.asking.rows import jsonable, rows
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, Fields
 from assay.registry import nearest
 from assay.store.files import make_folder, store_error, temporary_of, write_file
 
@@ -144,7 +144,7 @@ def load(definition: Definition) -> Data:
     return _from_mirror(definition, options) or from_hub(definition)
 
 
-def _options(definition: Definition) -> dict[str, Any]:
+def _options(definition: Definition) -> Fields:
     """Without what `datasets` no longer knows, and without streams, which no cache has; their rows are the same."""
     dropped = ("trust_remote_code", "streaming")
     return {
@@ -158,7 +158,7 @@ def is_local(path: str) -> bool:
     return path in _BUILDERS or Path(path).exists()
 
 
-def source_stamp(definition: Definition) -> dict[str, Any]:
+def source_stamp(definition: Definition) -> Fields:
     """Equal for equal documents: the files that they are from, or the revision of the repository; else the time."""
     paths: list[Path] = []
     if definition.dataset_path in _BUILDERS and definition.custom_dataset is None:
@@ -214,7 +214,7 @@ def _files(place: Path) -> dict[str, list[Path]]:
     return files
 
 
-def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None:
+def _from_mirror(definition: Definition, options: Fields) -> Data | None:
     place = mirrored(definition)
     if place is None:
         return None
@@ -238,9 +238,9 @@ def _data(
     return Data(definition, splits, **names, revision=revision, origin=origin)
 
 
-def manifest(place: Path) -> dict[str, Any]:
+def manifest(place: Path) -> Fields:
     try:
-        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=Fields)
     except (OSError, msgspec.DecodeError):
         return {}
 
@@ -263,7 +263,7 @@ def _read(files: list[Path]) -> Any:
         ) from error
 
 
-def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mapping[str, Any]:
+def _loaded(definition: Definition, path: str, options: Fields) -> Mapping[str, Any]:
     try:
         return _splits(library().load_dataset(path=path, name=definition.dataset_name, **options))
     except Exception as error:  # the library raises what its many parts raise
@@ -406,7 +406,7 @@ def _pull(tasks: list[Definition], folder: Path, result: Pulled) -> None:
     task = tasks[0]
     place = folder / _repository(task) / key(task)
     result.place = str(place)
-    made: dict[str, Any] = manifest(place)
+    made: Fields = manifest(place)
     wanted = list(dict.fromkeys(split for task in tasks for split in splits(task)))
     lacking = [split for split in wanted if not _is_there(place, made, split)]
     if lacking:
@@ -433,7 +433,7 @@ def _repository(task: Definition) -> str:
     return path
 
 
-def _is_there(place: Path, made: dict[str, Any], split: str) -> bool:
+def _is_there(place: Path, made: Fields, split: str) -> bool:
     file, entry = place / f"{split}.parquet", made.get("splits", {}).get(split)
     if not file.exists():
         return False
@@ -442,7 +442,7 @@ def _is_there(place: Path, made: dict[str, Any], split: str) -> bool:
     return True
 
 
-def _write(place: Path, made: dict[str, Any], split: str, data: Data) -> None:
+def _write(place: Path, made: Fields, split: str, data: Data) -> None:
     """The manifest has the split before its file is in place: what is cut off in between is written again."""
     file, dataset = place / f"{split}.parquet", data.split(split)
     temporary = temporary_of(file)

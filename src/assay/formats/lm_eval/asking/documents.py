@@ -20,6 +20,7 @@ from assay.formats.lm_eval.tasks.definition import (
     Asked,
     Definition,
     Document,
+    Fields,
     Hook,
     default_generation,
     own_line,
@@ -50,7 +51,7 @@ class Own:
     """The generators of a function's module."""
 
     def __init__(self, function: Callable[..., Any] | None) -> None:
-        names: dict[str, Any] = getattr(getattr(function, "func", function), "__globals__", {})
+        names: Fields = getattr(getattr(function, "func", function), "__globals__", {})
         self.generators = [
             value
             for value in names.values()
@@ -584,7 +585,7 @@ def _text(target: Any) -> str:
     return target
 
 
-def _generation(definition: Definition) -> dict[str, Any]:
+def _generation(definition: Definition) -> Fields:
     """generation_kwargs with the harness's defaults."""
     if definition.generation_kwargs is None:
         return default_generation(definition.fewshot_delimiter)

@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, Fields
 
 _BLOCK = 10_000_000  # bytes that the library looks at together
 _LARGEST = 2**63
 _DATE = re.compile(r"\d{4}-\d")
 
 
-class Lines(list[dict[str, Any]]):
+class Lines(list[Fields]):
     """Rows that are new each time they are read, as the library's are: a task's functions may change them."""
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Fields]:
         for row in super().__iter__():
             yield {
                 name: value.copy() if type(value) is list else value for name, value in row.items()
@@ -57,7 +57,7 @@ def _read(path: Any) -> Lines | None:
     ):
         return None
     try:
-        rows = msgspec.json.Decoder(dict[str, Any]).decode_lines(file.read_bytes())
+        rows = msgspec.json.Decoder(Fields).decode_lines(file.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     names = list(rows[0]) if rows else []

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.store.keys import canonical
 
 _BATCH = 1000  # rows that are decoded together
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
-def rows(dataset: Any) -> Iterator[dict[str, Any]]:
+def rows(dataset: Any) -> Iterator[Fields]:
     """Rows as dicts. A Dataset is decoded in batches, many times faster than row by row."""
     if not hasattr(dataset, "column_names"):
         yield from dataset

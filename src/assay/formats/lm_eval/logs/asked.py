@@ -12,6 +12,7 @@ from assay.engine.experiment.imports.foreign import first_text, list_of, number_
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import params_of
 from assay.formats.lm_eval.tasks.definition import Asked as Request
+from assay.formats.lm_eval.tasks.definition import Fields
 
 EMPTY = Raw(b"null")
 
@@ -69,7 +70,6 @@ def arguments_of(value: Any) -> Any:
 
 
 _NONE = b"null"
-Fields = dict[str, Any]
 
 
 class Asked(msgspec.Struct, kw_only=True):

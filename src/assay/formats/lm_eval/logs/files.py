@@ -16,6 +16,7 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     unknown_version,
 )
+from assay.formats.lm_eval.tasks.definition import Fields
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
@@ -58,7 +59,6 @@ _KNOWN = {
     "samples",
     "model_name_or_path",
 }
-Fields = dict[str, Any]
 
 
 class Report:

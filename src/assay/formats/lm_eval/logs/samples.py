@@ -21,11 +21,12 @@ from assay.engine.experiment.imports.foreign import (
     rows_of,
 )
 from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
-from assay.formats.lm_eval.logs.files import NONE, Fields, Part, Report, is_number
+from assay.formats.lm_eval.logs.files import NONE, Part, Report, is_number
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
 from assay.formats.lm_eval.scoring.groups import Numbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.records import Evaluation, Response
 from assay.store.keys import digest
 from assay.store.keyset import Seen
@@ -179,7 +180,7 @@ class Samples:
         self._answered = Seen()
         self._pipelines: dict[str, _Pipeline] = {}
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
-        facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
+        facets: Fields = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
         self._metadata = {**facets, "benchmark": task.benchmark}
         self._item_metadata = {
             "benchmark": task.benchmark,

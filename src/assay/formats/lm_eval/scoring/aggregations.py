@@ -20,7 +20,7 @@ from assay.formats.lm_eval.scoring.corpora import (
     ter,
 )
 from assay.formats.lm_eval.scoring.measures import Entry, entries
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, called, registered
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, called, registered
 from assay.interfaces import IntArray
 
 Items = Sequence[Any]
@@ -135,7 +135,7 @@ def acc_all_stderr(items: Items) -> float:
     return mean_stderr(_questions(items, lambda idx: idx["question"]))
 
 
-def _questions(items: Items, key: Callable[[dict[str, Any]], Any]) -> list[int]:
+def _questions(items: Items, key: Callable[[Fields], Any]) -> list[int]:
     right: dict[Any, bool] = {}
     for judgement, doc in items:
         name = key(doc["idx"])

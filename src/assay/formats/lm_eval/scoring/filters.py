@@ -10,11 +10,18 @@ from functools import cache
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, called, once, registered
+from assay.formats.lm_eval.tasks.definition import (
+    Definition,
+    Fields,
+    Hook,
+    called,
+    once,
+    registered,
+)
 
 Answers = Iterable[Any]
-Docs = Sequence[dict[str, Any]]
-DEFAULT: list[dict[str, Any]] = [{"name": "none", "filter": [{"function": "take_first"}]}]
+Docs = Sequence[Fields]
+DEFAULT: list[Fields] = [{"name": "none", "filter": [{"function": "take_first"}]}]
 
 
 def filtered(
@@ -55,7 +62,7 @@ def _pipelines(
 
 
 def _step(
-    definition: Definition, params: dict[str, Any], sound: bool
+    definition: Definition, params: Fields, sound: bool
 ) -> Callable[[Answers, Docs], Answers]:
     named = params.pop("function")
     what = f"the filter {named} of {definition.task}"

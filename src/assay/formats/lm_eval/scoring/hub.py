@@ -19,6 +19,7 @@ from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.scorers._sandbox.run import Limits, level_here, run_tests
 from assay.text.error_rate import distance
 from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
@@ -65,7 +66,7 @@ def _f1(
     average: str | None = "binary",
     pos_label: int = 1,
     labels: Sequence[int] | None = None,
-) -> dict[str, Any]:
+) -> Fields:
     guesses, golds = [int(guess) for guess in predictions], [int(gold) for gold in references]
     if labels is not None and average == "micro":
         raise ValueError("f1 has no micro average over some of the labels")
@@ -88,13 +89,13 @@ def _rouge(
     rouge_types: Sequence[str] = ("rouge1", "rouge2", "rougeL", "rougeLsum"),
     use_aggregator: bool = True,
     use_stemmer: bool = False,
-) -> dict[str, Any]:
+) -> Fields:
     """F-measures; of several references the best. The aggregate is the middle of a bootstrap of means, which depends on
     a random state: here that at the start of the harness's run."""
     listed = [[gold] if isinstance(gold, str) else gold for gold in references]
     pairs = list(zip(predictions, listed, strict=True))
     generator = np.random.RandomState(_SEED)
-    made: dict[str, Any] = {}
+    made: Fields = {}
     for kind in rouge_types:
         scores = np.array(
             [
@@ -122,9 +123,7 @@ def _overlap(kind: str, text: str, reference: str, stem: bool) -> float:
     return rouge_n(ours, theirs, int(kind.removeprefix("rouge"))).f1
 
 
-def _bleu(
-    predictions: Sequence[str], references: Sequence[Any], max_order: int = 4
-) -> dict[str, Any]:
+def _bleu(predictions: Sequence[str], references: Sequence[Any], max_order: int = 4) -> Fields:
     require_sacrebleu()
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 

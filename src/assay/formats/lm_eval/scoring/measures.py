@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, once, registered
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, once, registered
 
 Measure = Callable[..., Any]
 DEFAULTS = {
@@ -59,7 +59,7 @@ class Entry(msgspec.Struct, kw_only=True):
 
     name: str
     measure: Measure | None
-    params: dict[str, Any]
+    params: Fields
     aggregation: str | Hook | None
     higher_is_better: bool | None
 
@@ -86,11 +86,11 @@ def _entries(definition: Definition) -> dict[str, Entry]:
     return {entry.name: entry for entry in made}
 
 
-def _name(entry: dict[str, Any]) -> str | None:
+def _name(entry: Fields) -> str | None:
     return entry["metric"] if isinstance(entry.get("metric"), str) else None
 
 
-def _entry(definition: Definition, entry: dict[str, Any]) -> Entry:
+def _entry(definition: Definition, entry: Fields) -> Entry:
     if "metric" not in entry:
         raise UserError("an entry of metric_list has no `metric`", where=definition.file)
     if "aggregation" not in entry and entry["metric"] not in AGGREGATIONS:
@@ -117,7 +117,7 @@ def _value(value: Any) -> Any:
     return value.value if isinstance(value, Hook) else value
 
 
-def _measure(definition: Definition, name: str, entry: dict[str, Any]) -> Measure:
+def _measure(definition: Definition, name: str, entry: Fields) -> Measure:
     if name in AGGREGATIONS and entry.get("hf_evaluate") is not True:
         return _exact_match if name == "exact_match" else _nothing if name == "bypass" else _pair
     own = registered(definition, "metric", name)
@@ -138,7 +138,7 @@ def _nothing(items: list[Any]) -> None:
     return None
 
 
-def _exact_match(**params: Any) -> dict[str, Any]:
+def _exact_match(**params: Any) -> Fields:
     return exact_match(**params)
 
 
@@ -149,7 +149,7 @@ def exact_match(
     ignore_case: bool = False,
     ignore_punctuation: bool = False,
     ignore_numbers: bool = False,
-) -> dict[str, Any]:
+) -> Fields:
     """The share of predictions that equal their references, as numpy compares texts: NUL characters at the end do not
     count, and a text that is longer in lower case is cut."""
     # some tasks give texts

@@ -13,10 +13,10 @@ from assay.formats.lm_eval.facade.importing import Sandbox, code_runs_in
 from assay.formats.lm_eval.scoring.aggregations import NOT_FINITE
 from assay.formats.lm_eval.scoring.filters import filtered
 from assay.formats.lm_eval.scoring.measures import Entry, entries
-from assay.formats.lm_eval.tasks.definition import Definition, called
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, called
 
 WRONG = -100  # the harness's number of a choice that does not exist
-Values = dict[str, Any]
+Values = Fields
 # Where `sound` gives another number, and why:
 # references: of several references the harness only asks whether any scores above 0; the best score is right
 # first document: the harness decides by the first document whether targets are lists; each document should
@@ -29,7 +29,7 @@ Values = dict[str, Any]
 
 def results(
     definition: Definition,
-    doc: dict[str, Any],
+    doc: Fields,
     target: Any,
     choices: list[str] | None,
     answers: Sequence[Any],
@@ -90,7 +90,7 @@ class _Case:
     def __init__(
         self,
         definition: Definition,
-        doc: dict[str, Any],
+        doc: Fields,
         target: Any,
         choices: list[str] | None,
         given: list[Any],

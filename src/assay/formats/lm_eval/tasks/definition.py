@@ -11,6 +11,8 @@ import msgspec
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.facade.sources import install_line
 
+Fields = dict[str, Any]  # the keys of a YAML file, a document, parameters
+
 
 class Hook:
     """`!function module.name`, written in a YAML file of `folder`; nothing is imported before its value is needed.
@@ -60,10 +62,10 @@ class Hook:
 
 
 OutputType = Literal["generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling"]
-Template = str | int | list[Any] | dict[str, Any] | Hook | None
+Template = str | int | list[Any] | Fields | Hook | None
 
 
-def default_generation(until: str = "\n\n") -> dict[str, Any]:
+def default_generation(until: str = "\n\n") -> Fields:
     """Return how the harness generates where a task does not say it."""
     return {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": [until]}
 
@@ -75,7 +77,7 @@ class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     split: str | None = None
     process_docs: Hook | None = None
     fewshot_indices: list[int] | None = None
-    samples: list[dict[str, Any]] | Hook | None = None
+    samples: list[Fields] | Hook | None = None
     doc_to_text: Template = None
     doc_to_choice: Template = None
     doc_to_target: Template = None
@@ -93,7 +95,7 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     task_alias: str | None = None
     dataset_path: str | None = None
     dataset_name: str | None = None
-    dataset_kwargs: dict[str, Any] | None = None
+    dataset_kwargs: Fields | None = None
     custom_dataset: Hook | None = None
     training_split: str | None = None
     validation_split: str | None = None
@@ -113,15 +115,15 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     fewshot_delimiter: str = "\n\n"
     fewshot_config: FewShot = msgspec.field(default_factory=FewShot)
     num_fewshot: int | None = None
-    metric_list: list[dict[str, Any]] | None = None
+    metric_list: list[Fields] | None = None
     output_type: OutputType = "generate_until"
-    generation_kwargs: dict[str, Any] | None = None
+    generation_kwargs: Fields | None = None
     repeats: int = 1
-    filter_list: list[dict[str, Any]] | None = None
+    filter_list: list[Fields] | None = None
     should_decontaminate: bool = False
     doc_to_decontamination_query: str | None = None
     gen_prefix: str | None = None
-    metadata: dict[str, Any] = {}
+    metadata: Fields = {}
 
 
 class Document(msgspec.Struct, kw_only=True):
@@ -134,7 +136,7 @@ class Document(msgspec.Struct, kw_only=True):
     """
 
     id: int
-    doc: dict[str, Any]
+    doc: Fields
     target: Any
     choices: list[str] | None = None
     requests: list["Asked"]
@@ -147,7 +149,7 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
     after the messages; `rolling`: of a whole text."""
 
     messages: list[dict[str, str]]
-    params: dict[str, Any] = {}
+    params: Fields = {}
     continuation: str | None = None
     rolling: bool = False
 
@@ -159,7 +161,7 @@ class Member(msgspec.Struct, kw_only=True):
     alias: str | None = None
     definition: Definition | None = None
     members: list["Member"] = []
-    aggregate: list[dict[str, Any]] = []
+    aggregate: list[Fields] = []
     version: Any = None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Member, leaves
 from assay.formats.lm_eval.tasks.index import Entry, Index, Progress, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
 
@@ -116,7 +116,7 @@ class _Build:
     def __init__(self, whole: Index, overrides: Mapping[str, Any]) -> None:
         self.whole = whole
         self.overrides = overrides
-        self.parsed: dict[Path, dict[str, Any]] = {}
+        self.parsed: dict[Path, Fields] = {}
         self.open: list[str] = []  # groups that are being built, the outermost first
 
     def entry(self, entry: Entry, outer: Mapping[str, Any]) -> list[Member]:

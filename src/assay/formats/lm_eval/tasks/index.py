@@ -15,6 +15,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.lm_eval.facade.sources import installed_tasks, missing
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.store.files import state_folder, write_file
 
 Kind = Literal["task", "group", "tag", "class"]
@@ -148,7 +149,7 @@ def _make(root: Path, progress: Progress | None) -> _Kept:
 
     stamp = _stamp(root)
     files = sorted(path for path in _files(str(root)) if path.endswith(".yaml"))
-    parsed: dict[Path, dict[str, Any]] = {}
+    parsed: dict[Path, Fields] = {}
     entries: dict[str, Entry] = {}
     broken: list[Broken] = []
     for number, file in enumerate(files):
@@ -173,7 +174,7 @@ def _make(root: Path, progress: Progress | None) -> _Kept:
     return kept
 
 
-def _add(entries: dict[str, Entry], keys: dict[str, Any], file: str) -> None:
+def _add(entries: dict[str, Entry], keys: Fields, file: str) -> None:
     entry = entry_of(keys, file)
     if entry is None or entry.name in entries:  # the first file of a folder has the name
         return
@@ -183,7 +184,7 @@ def _add(entries: dict[str, Entry], keys: dict[str, Any], file: str) -> None:
         of_tag.members = tuple(sorted({*of_tag.members, entry.name}))
 
 
-def entry_of(keys: dict[str, Any], file: str) -> Entry | None:
+def entry_of(keys: Fields, file: str) -> Entry | None:
     """What the keys of a file define; None for a fragment."""
     from assay.formats.lm_eval.tasks.task_keys import packages, refusal
 

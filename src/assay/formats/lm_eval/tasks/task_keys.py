@@ -17,6 +17,7 @@ from assay.formats.lm_eval.facade.sources import ALWAYS, PACKAGE, reach, source
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
     FewShot,
+    Fields,
     Hook,
     OutputType,
     default_generation,
@@ -24,7 +25,7 @@ from assay.formats.lm_eval.tasks.definition import (
 from assay.parameters import nearest
 
 # files that were read already, so that many can include one
-Parsed = MutableMapping[Path, dict[str, Any]]
+Parsed = MutableMapping[Path, Fields]
 _Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -39,9 +40,7 @@ def _hook(loader: _Loader, node: yaml.Node) -> Hook:
 _Loader.add_constructor("!function", _hook)
 
 
-def load(
-    file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None
-) -> dict[str, Any]:
+def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None) -> Fields:
     """The file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
 
     As in the harness a file may be included once only, even where two paths lead to it.
@@ -63,11 +62,11 @@ def load(
 
 def with_includes(
     keys: Mapping[str, Any], file: Path, parsed: Parsed, visited: set[Path] | None = None
-) -> dict[str, Any]:
+) -> Fields:
     """Keys that stand in `file`, over those of the files that they include."""
     keys = dict(keys)
     visited = {file} if visited is None else visited
-    merged: dict[str, Any] = {}
+    merged: Fields = {}
     for name in _listed(keys.pop("include", [])):
         if not isinstance(name, str):
             raise UserError(f"include {name!r} is not the name of a file", where=str(file))
@@ -83,7 +82,7 @@ def _listed(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> Fields:
     loader = _Loader(file.read_bytes())
     loader.folder = str(file.parent)
     try:
@@ -98,7 +97,7 @@ def _read(file: Path) -> dict[str, Any]:
         loader.dispose()
     if not isinstance(keys, dict):
         raise UserError("the file has no keys", where=str(file))
-    return cast("dict[str, Any]", keys)
+    return cast("Fields", keys)
 
 
 def hooks_in(value: Any) -> Iterator[Hook]:
@@ -182,7 +181,7 @@ def definition(keys: Mapping[str, Any], file: str, overrides: Mapping[str, Any])
     return task
 
 
-def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _class_keys(keys: Mapping[str, Any], where: str) -> Fields:
     """Those of its class; of the YAML file the harness takes the name only."""
     if reason := refusal(keys):
         raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
@@ -193,7 +192,7 @@ def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _metadata(value: Any, file: str) -> dict[str, Any]:
+def _metadata(value: Any, file: str) -> Fields:
     kept = {**value} if isinstance(value, dict) else {"_metadata": value}
     return ({} if value is None else kept) | ({"config_source": file} if file else {})
 
@@ -211,10 +210,10 @@ def _update(
         target[name] = value
 
 
-def _with_defaults(keys: dict[str, Any], where: str) -> Definition:
+def _with_defaults(keys: Fields, where: str) -> Definition:
     few_shot = keys.pop("fewshot_config", None) or {}
     _check_shape(few_shot, dict, "fewshot_config", where)
-    present: dict[str, Any] = {name: value for name, value in keys.items() if value is not None}
+    present: Fields = {name: value for name, value in keys.items() if value is not None}
     task = Definition(**present)
     task.unsafe_code = keys.get("unsafe_code", False) is not False
     _check(task, where)
