@@ -116,7 +116,7 @@ class TestCase(msgspec.Struct, gc=False, rename="camel"):
     tags: list[Any] | None = None
     success: bool | None = None
     metrics_data: list[MetricData] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
     turns: list[Turn] | None = None
     scenario: str | None = None
     expected_outcome: str | None = None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -31,7 +31,7 @@ _SAMPLES: tuple[Kind, Kind] = ("predictions", "reviews")
 
 
 class _Score(msgspec.Struct):
-    value: dict[str, Any] = {}
+    value: Row = {}
 
 
 class _Scored(msgspec.Struct):

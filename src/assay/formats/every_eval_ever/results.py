@@ -143,7 +143,7 @@ class _Planned(msgspec.Struct):
 
     name: str
     type: str
-    params: dict[str, Any] = {}
+    params: Row = {}
     policy: dict[str, str] = {}
     level: float = 0.95
 

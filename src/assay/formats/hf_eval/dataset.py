@@ -38,7 +38,7 @@ def stamp(name: str, *, task: str = "", repository: str = "", revision: str = ""
 @dataset(name="hf_eval", stamp=stamp)
 def hf_eval(
     name: str, *, task: str = "", repository: str = "", revision: str = ""
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Row]]:
     """The items of a task of an eval.yaml, with the messages that its solvers make.
 
     Parameters:

@@ -13,6 +13,7 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     Rest,
+    Row,
     fields_of,
     files_below,
     head_of,
@@ -227,7 +228,7 @@ class Log(FileResults):
         return sum(run.rejected for run in self._runs)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         """What the header says beyond rows."""
         version = fields_of(self._header.eval.get("packages")).get("inspect_ai", "")
         return {

@@ -80,7 +80,7 @@ def example(definition: Definition) -> str:
 class Harness:
     """The collection: an installed lm-eval's tasks, those of `ASSAY_TASKS`, and those of an entry's `include_path`."""
 
-    def config(self, entries: Sequence[Mapping[str, Any]]) -> Fields:
+    def config(self, entries: Sequence[Fields]) -> Fields:
         """The dataset, prompts, scorers and metrics that a config's entries stand for."""
         names = ", ".join(str(entry.get("task")) for entry in entries)
         facets = ["model_name", "benchmark"]
@@ -107,7 +107,7 @@ class Harness:
             ],
         }
 
-    def problem(self, entry: Mapping[str, Any]) -> UserError | None:
+    def problem(self, entry: Fields) -> UserError | None:
         """Why an entry cannot run, as far as names tell."""
         from assay.formats.lm_eval.chosen import chosen, refuse
 

@@ -22,7 +22,7 @@ class Chosen(msgspec.Struct, kw_only=True, dict=True):
     """A task of an entry. `name` says what is not as the named task defines it."""
 
     definition: Definition
-    entry: Mapping[str, Any]
+    entry: Fields
     name: str
 
     @cached_property
@@ -36,7 +36,7 @@ class Chosen(msgspec.Struct, kw_only=True, dict=True):
         return {**own, "request": mark(self.entry)}
 
 
-def chosen(entries: Sequence[Mapping[str, Any]]) -> Iterator[Chosen]:
+def chosen(entries: Sequence[Fields]) -> Iterator[Chosen]:
     """The tasks of all entries, in order."""
     for entry in entries:
         for member in requested(**_request(entry)):
@@ -46,7 +46,7 @@ def chosen(entries: Sequence[Mapping[str, Any]]) -> Iterator[Chosen]:
                 yield Chosen(definition=leaf.definition, entry=entry, name=name)
 
 
-def _request(entry: Mapping[str, Any]) -> Fields:
+def _request(entry: Fields) -> Fields:
     overrides = {key: entry[key] for key in _OVERRIDES if entry.get(key) not in (None, {})}
     text = msgspec.json.encode(overrides, order="sorted").decode()
     return {
@@ -88,7 +88,7 @@ def requested(names: str, include_path: str = "", overrides: str = "{}") -> list
     return members(names.split(","), include_path=folders, overrides=msgspec.json.decode(overrides))
 
 
-def task_folders(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+def task_folders(entries: Sequence[Fields]) -> list[str]:
     """Folders and files of tasks that entries name themselves: their hooks are code that the config vouches for."""
     given = [entry.get(name) for entry in entries for name in ("include_path", "task")]
     paths = dict.fromkeys(str(path) for path in given if path)
@@ -126,12 +126,12 @@ def _hook(value: Any) -> Any:
     return [value.name, value.identity] if isinstance(value, Hook) else repr(value)
 
 
-def mark(entry: Mapping[str, Any]) -> str:
+def mark(entry: Fields) -> str:
     """What items keep of their entry, so that answers are scored by the same definition."""
     return msgspec.json.encode(_request(entry)).decode()
 
 
-def modified(changes: Mapping[str, tuple[Any, Any]], entry: Mapping[str, Any]) -> str:
+def modified(changes: Mapping[str, tuple[Any, Any]], entry: Fields) -> str:
     """` (modified: num_fewshot 5→0, limit 20)`, or nothing where all is as the task defines it."""
     parts = [f"{key} {_short(before)}→{_short(after)}" for key, (before, after) in changes.items()]
     parts += [f"{key} {_short(entry[key])}" for key in _OWN if entry.get(key)]

@@ -1,7 +1,6 @@
 """The dataset of a benchmark: its documents with the requests about them, as the harness would send them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from assay.formats.lm_eval.asking.data import source_stamp
 from assay.formats.lm_eval.asking.documents import Bound, Generators, asked
@@ -10,7 +9,7 @@ from assay.formats.lm_eval.chosen import Chosen, chosen, identity
 from assay.formats.lm_eval.tasks.definition import Asked, Document, Fields
 from assay.registry import dataset
 
-Entries = Sequence[Mapping[str, Any]]
+Entries = Sequence[Fields]
 _SEED = 1234  # what the harness sends with every request
 _OPTIONS = ("limit", "samples", "seed", "system_instruction", "chat")
 _NOT_SENT = ("until", "max_gen_toks", "do_sample")

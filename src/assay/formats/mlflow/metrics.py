@@ -138,7 +138,7 @@ class Run(msgspec.Struct, kw_only=True):
         known = {**self.tags, **self.params}
         return next((known[name] for name in _MODEL_NAMES if known.get(name)), self.name)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         return {
             "run_id": self.id,
             "run": self.name,
@@ -174,7 +174,7 @@ class RunResults(FileResults):
         return self.odd["unread"]
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         return {"agents": [self.run.model], **without_secrets(self.run.facts())}
 
     def headlines(self) -> list[Headline]:

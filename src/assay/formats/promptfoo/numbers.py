@@ -4,12 +4,13 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import (
     Headline,
+    Row,
     count_of,
     fields_of,
     free_name,
     number_of,
 )
-from assay.formats.promptfoo.shapes import SCORE, VERDICT, Prompt, Row
+from assay.formats.promptfoo.shapes import SCORE, VERDICT, Prompt, PromptfooResult
 
 _LONGEST_NAME = 80
 _CLOSE = 1e-9
@@ -39,19 +40,19 @@ class Numbers:
         self.rows = 0
         self._tasks: dict[int, tuple[str, str, str]] = {}  # by promptIdx: model, prompt, template
         self._named: dict[tuple[int, str], _Named] = {}
-        self._metrics: dict[int, dict[str, Any]] = {}
+        self._metrics: dict[int, Row] = {}
         self._rated: dict[int, _Rated] = {}
 
     def models(self) -> list[str]:
         return sorted({model for model, _, _ in self._tasks.values()})
 
-    def add_prompt(self, number: int, prompt: Prompt, value: dict[str, Any]) -> None:
+    def add_prompt(self, number: int, prompt: Prompt, value: Row) -> None:
         """An entry of the file's list of prompts: what was asked in this way, and the numbers about it."""
         self._task(number, prompt.provider or "", prompt)
         if isinstance(value.get("metrics"), dict):
             self._metrics[number] = value["metrics"]
 
-    def asked(self, row: Row) -> tuple[str, str, str]:
+    def asked(self, row: PromptfooResult) -> tuple[str, str, str]:
         """Model, name of the prompt, and its template (empty if the file has none) of a row."""
         task = self._tasks.get(row.prompt_idx)
         if task is None:
@@ -70,7 +71,7 @@ class Numbers:
         self._tasks[number] = task
         return task
 
-    def count(self, row: Row) -> None:
+    def count(self, row: PromptfooResult) -> None:
         self.rows += 1
         grading = row.grading_result
         results = (grading.component_results if grading else None) or ()
@@ -108,7 +109,7 @@ class Numbers:
             every += self._of_prompt(number, metrics)
         return every
 
-    def _of_prompt(self, number: int, metrics: dict[str, Any]) -> list[Headline]:
+    def _of_prompt(self, number: int, metrics: Row) -> list[Headline]:
         model, prompt, _ = self._tasks[number]
         where = {"model_name": model, "prompt_template": prompt}
         counts = _counts(metrics, "testPassCount", "testFailCount", "testErrorCount")
@@ -149,7 +150,7 @@ class Numbers:
         metric: str,
         value: float | None,
         weight: float | None,
-        where: dict[str, Any],
+        where: Row,
     ) -> Headline:
         named = self._named.get((number, metric))
         if named is None or not weight or value is None:
@@ -168,7 +169,7 @@ def _counts(found: Any, *names: str) -> list[int]:
     return counts if len(counts) == len(names) else []
 
 
-def _pass_rate(counts: list[int], where: dict[str, Any]) -> list[Headline]:
+def _pass_rate(counts: list[int], where: Row) -> list[Headline]:
     if not sum(counts):
         return []
     rate = Headline(

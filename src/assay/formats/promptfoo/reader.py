@@ -2,7 +2,7 @@
 
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
+    Row,
     content_id,
     fields_of,
     files_below,
@@ -28,7 +29,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.promptfoo.numbers import Numbers
 from assay.formats.promptfoo.rows import Place, Reading
-from assay.formats.promptfoo.shapes import Prompt, Row
+from assay.formats.promptfoo.shapes import Prompt, PromptfooResult
 from assay.registry import reader
 from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
@@ -82,7 +83,7 @@ def _is_whole(file: Path) -> bool:
     return True
 
 
-def _first_row(file: Path) -> dict[str, Any]:
+def _first_row(file: Path) -> Row:
     """The first line, if it is a result of promptfoo; else empty."""
     head = head_of(file)
     if not head.startswith(b"{") or not any(mark in head for mark in (*_MARKS, b'"gradingResult"')):
@@ -98,7 +99,7 @@ def _first_row(file: Path) -> dict[str, Any]:
     return row if {"promptIdx", "testCase", "success"} <= row.keys() else {}
 
 
-def _in(whole: list[Path], file: Path, first: dict[str, Any]) -> bool:
+def _in(whole: list[Path], file: Path, first: Row) -> bool:
     """Whether the rows of a JSONL file are in a JSON file beside it, which has more: promptfoo writes both at once."""
     id = first.get("id")
     if not isinstance(id, str) or not id:
@@ -136,11 +137,11 @@ class Evaluation(Reading):
     def begin(self) -> None:
         super().begin()
         self.planned = None
-        self._facts: dict[str, Any] = {}
+        self._facts: Row = {}
         self._numbers, self._items = Numbers(), Seen()
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         kind = "a JSONL file" if self._lines else "a JSON file"
         return {
             "read_from": [f"{kind} of promptfoo"],
@@ -151,13 +152,15 @@ class Evaluation(Reading):
     def cases(self) -> Iterator[ForeignCase]:
         self.begin()
         repeat = 1 if self._lines else _repeat(self.files[0])
-        for row, raw in self._shaped(self._line_rows() if self._lines else self._rows(), Row):
+        for row, raw in self._shaped(
+            self._line_rows() if self._lines else self._rows(), PromptfooResult
+        ):
             yield self._case(row, raw, repeat)
         told = self._numbers.total(self._facts.get("stats"))
         if told is not None and told > self._numbers.rows:
             self.planned = told
 
-    def _case(self, row: Row, raw: dict[str, Any], repeat: int) -> ForeignCase:
+    def _case(self, row: PromptfooResult, raw: Row, repeat: int) -> ForeignCase:
         model, prompt, template = self._numbers.asked(row)
         id = item_id(row, template)
         sample = self.repeats.count(id, model, prompt)
@@ -223,7 +226,7 @@ class Evaluation(Reading):
         self._facts.setdefault("prompts", []).append(entry)
 
     @property
-    def _config(self) -> dict[str, Any]:
+    def _config(self) -> Row:
         return self._facts.setdefault("config", {})
 
     def headlines(self) -> list[Headline]:
@@ -260,14 +263,14 @@ _EQUAL = (
 )
 
 
-def item_id(row: Row, template: str) -> str:
+def item_id(row: PromptfooResult, template: str) -> str:
     """A test without variables is told apart by its prompt, which is all that was asked."""
     test = row.test_case
     variables = test.vars if test.vars is not None else row.vars
     return content_id(variables or {"prompt": template or row.prompt.raw}, _description(row))
 
 
-def item_of(row: Row, raw: Mapping[str, Any], id: str, template: str) -> dict[str, Any]:
+def item_of(row: PromptfooResult, raw: Row, id: str, template: str) -> Row:
     test = row.test_case
     data = dict(test.vars if test.vars is not None else row.vars or {}) or {
         "prompt": template or row.prompt.raw
@@ -286,12 +289,12 @@ def item_of(row: Row, raw: Mapping[str, Any], id: str, template: str) -> dict[st
     return {"id": id, "data": data, "ground_truth": truth, "metadata": metadata}
 
 
-def _description(row: Row) -> str:
+def _description(row: PromptfooResult) -> str:
     said = row.test_case.description or ""
     return "" if _NUMBERED.fullmatch(said) else said
 
 
-def _asserted(raw: Mapping[str, Any]) -> Any:
+def _asserted(raw: Row) -> Any:
     """The text that an assertion compares the answer with, if it is a plain one."""
     for entry in rows_of(fields_of(raw.get("testCase")).get("assert")):
         value = entry.get("value") if entry.get("type") in _EQUAL else None

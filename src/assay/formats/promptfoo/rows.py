@@ -4,13 +4,13 @@ Its `error` is also filled when an assertion failed: only `failureReason` 2 is a
 become an answer ("API error: 400 …"); an answer without text was never given to the assertions.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from assay.engine.experiment.imports.foreign import (
     REST,
+    Row,
     answer_text,
     count_of,
     evaluation_of,
@@ -32,8 +32,8 @@ from assay.formats.promptfoo.shapes import (
     VERDICT,
     Component,
     Named,
+    PromptfooResult,
     Reply,
-    Row,
     Usage,
     of_results,
     planned,
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 class Reading(JsonResults):
     """Rows become cases; what is odd about them is counted."""
 
-    def response(self, row: Row, raw: Mapping[str, Any], place: Place) -> Response:
+    def response(self, row: PromptfooResult, raw: Row, place: Place) -> Response:
         reply = row.response or _NO_REPLY
         text, output, calls = _answer(reply.output)
         outcome, error = self._outcome(row, reply)
@@ -69,7 +69,7 @@ class Reading(JsonResults):
         read, written = count_of(usage.prompt), count_of(usage.completion)
         if reply.cached and not read and not written:
             read = written = None  # only the sum of a stored answer is known
-        metadata: dict[str, Any] = {"model_id": place.model_id, "prompt_template": place.prompt}
+        metadata: Row = {"model_id": place.model_id, "prompt_template": place.prompt}
         metadata |= {"finish_reason": reply.finish_reason, "response_id": None}
         if reply.cached:
             metadata["cached"] = True
@@ -104,7 +104,7 @@ class Reading(JsonResults):
             logprobs=reply.log_probs,
         )
 
-    def _outcome(self, row: Row, reply: Reply) -> tuple[ResponseOutcome, str | None]:
+    def _outcome(self, row: PromptfooResult, reply: Reply) -> tuple[ResponseOutcome, str | None]:
         if row.failure_reason == _ERROR and (reply.error or reply.output is None):
             return "errored", str(reply.error or row.error or "promptfoo gives no reason")
         if reply.is_refusal:
@@ -117,7 +117,7 @@ class Reading(JsonResults):
             self.odd["empty"] += 1
         return "ok", None
 
-    def _rest(self, row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
+    def _rest(self, row: PromptfooResult, raw: Row) -> Row:
         """What has no place: the row's own metadata only where they say more than the test and the answer do."""
         rest = self.rest.of(raw, PLACED_OF_ROW, KNOWN_OF_ROW)
         own = rest.pop("metadata", None)
@@ -137,7 +137,7 @@ class Reading(JsonResults):
 
     # ---- labels
 
-    def evaluations(self, row: Row, raw: Mapping[str, Any], response: Response) -> list[Evaluation]:
+    def evaluations(self, row: PromptfooResult, raw: Row, response: Response) -> list[Evaluation]:
         failed = row.failure_reason == _ERROR or response.outcome == "errored"
         grading = row.grading_result
         details = {"explanation": grading.reason} if grading and grading.reason else {}
@@ -172,7 +172,7 @@ class Reading(JsonResults):
         return found
 
     def _assertion(
-        self, response: Response, name: Named, result: Component, raw: dict[str, Any]
+        self, response: Response, name: Named, result: Component, raw: Row
     ) -> Evaluation:
         asserted = raw.get("assertion") or {}
         if not _PLAIN.issuperset(asserted):
@@ -196,7 +196,7 @@ def _label(
     name: Named,
     passed: bool | None,
     score: float | None,
-    details: dict[str, Any],
+    details: Row,
 ) -> Evaluation:
     row = evaluation_of(
         response,
@@ -232,12 +232,12 @@ def _answer(output: Any) -> tuple[str, Any, list[Any] | None]:
     return answer_text(output), output, None
 
 
-def _messages(prompt: str) -> list[dict[str, Any]] | None:
+def _messages(prompt: str) -> list[Row] | None:
     """The messages of a prompt that is a chat in JSON."""
     if not prompt.startswith("["):
         return None
     try:
-        found = msgspec.json.decode(prompt, type=list[dict[str, Any]])
+        found = msgspec.json.decode(prompt, type=list[Row])
     except (ValueError, RecursionError):
         return None
     return found if found and all("role" in message for message in found) else None

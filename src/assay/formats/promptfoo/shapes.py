@@ -2,12 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import encoded_names, free_name
+from assay.engine.experiment.imports.foreign import Row, encoded_names, free_name
 
 
 class Provider(msgspec.Struct, gc=False):
@@ -41,7 +41,7 @@ class Reply(msgspec.Struct, gc=False, rename="camel"):
     finish_reason: str | None = None
     log_probs: list[Any] | None = None
     latency_ms: float | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
 
 
 class Assertion(msgspec.Struct, gc=False):
@@ -57,7 +57,7 @@ class Component(msgspec.Struct, gc=False):
     score: float | None = None
     reason: Any = None
     assertion: Assertion | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
 
 
 class Grading(msgspec.Struct, gc=False, rename="camel"):
@@ -70,12 +70,12 @@ class Grading(msgspec.Struct, gc=False, rename="camel"):
 
 class Test(msgspec.Struct, gc=False):
     description: str | None = None
-    vars: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    vars: Row | None = None
+    metadata: Row | None = None
     asserts: list[Assertion] | None = msgspec.field(default=None, name="assert")
 
 
-class Row(msgspec.Struct, gc=False, rename="camel"):
+class PromptfooResult(msgspec.Struct, gc=False, rename="camel"):
     """An entry of `results.results`, or a line of a JSONL file."""
 
     prompt_idx: int
@@ -83,7 +83,7 @@ class Row(msgspec.Struct, gc=False, rename="camel"):
     prompt: Prompt
     success: bool
     test_case: Test = msgspec.field(default_factory=Test)
-    vars: dict[str, Any] | None = None
+    vars: Row | None = None
     response: Reply | None = None
     score: float | None = None
     failure_reason: int | None = None
@@ -93,7 +93,7 @@ class Row(msgspec.Struct, gc=False, rename="camel"):
     latency_ms: float | None = None
     token_usage: Usage | None = None
     cost: float | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
 
     def weight(self, metric: str) -> float:
         """Return how much a named score counts in promptfoo's mean."""
@@ -110,7 +110,7 @@ KNOWN_OF_REPLY = frozenset(
 KNOWN_OF_COMPONENT = frozenset(
     {"tokensUsed", "namedScores", "namedScoreWeights", "suggestions", "comment"}
 )
-PLACED_OF_ROW = encoded_names(Row) - {"metadata"} | {"promptId"}
+PLACED_OF_ROW = encoded_names(PromptfooResult) - {"metadata"} | {"promptId"}
 PLACED_OF_REPLY = encoded_names(Reply) - {"metadata"}
 PLACED_OF_COMPONENT = encoded_names(Component) | {"componentResults"}
 
@@ -128,7 +128,7 @@ class Named(NamedTuple):
     metric: str = ""
 
 
-def planned(asserts: Sequence[Assertion] | None, variables: Mapping[str, Any]) -> list[Named]:
+def planned(asserts: Sequence[Assertion] | None, variables: Row) -> list[Named]:
     """The labels of a test's assertions, in the order of their results, and of metrics that several of them share."""
     flat: list[tuple[str, str]] = []
     for entry in asserts or ():
@@ -140,12 +140,12 @@ def planned(asserts: Sequence[Assertion] | None, variables: Mapping[str, Any]) -
     return [*named, *(Named(metric, "named_score", metric) for metric in sorted(shared))]
 
 
-def of_results(results: Sequence[Component | None], variables: Mapping[str, Any]) -> list[Named]:
+def of_results(results: Sequence[Component | None], variables: Row) -> list[Named]:
     """The label of each result of an assertion."""
     return _named([_kind(result, variables) for result in results])
 
 
-def _kind(result: Component | None, variables: Mapping[str, Any]) -> tuple[str, str]:
+def _kind(result: Component | None, variables: Row) -> tuple[str, str]:
     if result is None:
         return "assertion", ""
     if result.assertion is not None and result.assertion.type:
@@ -171,7 +171,7 @@ def _named(flat: list[tuple[str, str]]) -> list[Named]:
     return named
 
 
-def rendered(metric: Any, variables: Mapping[str, Any]) -> str:
+def rendered(metric: Any, variables: Row) -> str:
     """The name of a metric, which may hold variables of the test."""
     if not isinstance(metric, str):
         return ""

@@ -94,9 +94,7 @@ MANIFEST = "assay.json"
 class Data:
     """Splits of a dataset, or what reads them. `source` says where they are from: repository, config, revision, origin."""
 
-    def __init__(
-        self, definition: Definition, splits: Mapping[str, Any], **source: str | None
-    ) -> None:
+    def __init__(self, definition: Definition, splits: Fields, **source: str | None) -> None:
         self.definition = definition
         self.splits = splits
         self.source = {name: value for name, value in source.items() if value}
@@ -231,9 +229,7 @@ def _from_mirror(definition: Definition, options: Fields) -> Data | None:
         ) from error
 
 
-def _data(
-    definition: Definition, splits: Mapping[str, Any], origin: str, revision: str | None = None
-) -> Data:
+def _data(definition: Definition, splits: Fields, origin: str, revision: str | None = None) -> Data:
     names = {"repository": definition.dataset_path, "config": definition.dataset_name}
     return Data(definition, splits, **names, revision=revision, origin=origin)
 
@@ -263,7 +259,7 @@ def _read(files: list[Path]) -> Any:
         ) from error
 
 
-def _loaded(definition: Definition, path: str, options: Fields) -> Mapping[str, Any]:
+def _loaded(definition: Definition, path: str, options: Fields) -> Fields:
     try:
         return _splits(library().load_dataset(path=path, name=definition.dataset_name, **options))
     except Exception as error:  # the library raises what its many parts raise
@@ -271,7 +267,7 @@ def _loaded(definition: Definition, path: str, options: Fields) -> Mapping[str, 
         raise UserError(what, where=definition.file) from error
 
 
-def _splits(loaded: Any) -> Mapping[str, Any]:
+def _splits(loaded: Any) -> Fields:
     splits = loaded if isinstance(loaded, Mapping) else {str(loaded.split): loaded}
     return {name: in_memory(split) for name, split in splits.items()}
 

@@ -5,7 +5,7 @@ or truth values, or of lists of texts. Texts that could be dates are left to the
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ class Lines(list[Fields]):
             }
 
 
-def simple_lines(definition: Definition) -> Mapping[str, Lines] | None:
+def simple_lines(definition: Definition) -> Fields | None:
     """The splits of a task, or None where the library has to read them."""
     options = definition.dataset_kwargs or {}
     files = options.get("data_files")

@@ -3,7 +3,7 @@
 import datetime
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
@@ -71,7 +71,7 @@ def _other(value: Any) -> Any:
 COLUMNS = ("question", "problem", "query", "input", "prompt", "text", "sentence", "ctx", "goal")
 
 
-def question_of(doc: Mapping[str, Any]) -> str:
+def question_of(doc: Fields) -> str:
     """The text of the first such column; a document without any is all that it has."""
     for name in COLUMNS:
         value = doc.get(name)

@@ -2,7 +2,7 @@
 answer with all its texts or log-probabilities."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -91,7 +91,7 @@ class Asked(msgspec.Struct, kw_only=True):
 class Asking:
     """How one task asks; `config` is its definition as the log has it."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Fields) -> None:
         self.generates = config.get("output_type", "generate_until") == "generate_until"
         self.has_choices = config.get("doc_to_choice") is not None
         names = [entry.get("metric") for entry in rows_of(config.get("metric_list"))]

@@ -40,7 +40,7 @@ _AGAIN = "some of its tasks were run again later"
 class Values:
     """The values of one task, by label."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Fields) -> None:
         entries = rows_of(config.get("metric_list"))
         self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
         self.sums: dict[str, list[Any]] = {}
@@ -148,7 +148,7 @@ class Task(NamedTuple):
     benchmark: str
     model: str
     timestamp: float
-    config: Mapping[str, Any]
+    config: Fields
     request: str
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 import glob
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def members(
     names: Sequence[str],
     *,
     include_path: Sequence[str | Path] = (),
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Fields | None = None,
     progress: Progress | None = None,
 ) -> list[Member]:
     """What the names stand for, in their order. A tag stands for its tasks, a pattern for all names that match it.
@@ -113,13 +113,13 @@ def _check_shared(items: Sequence[Member]) -> None:
 class _Build:
     """Members of one request; each YAML file is read once."""
 
-    def __init__(self, whole: Index, overrides: Mapping[str, Any]) -> None:
+    def __init__(self, whole: Index, overrides: Fields) -> None:
         self.whole = whole
         self.overrides = overrides
         self.parsed: dict[Path, Fields] = {}
         self.open: list[str] = []  # groups that are being built, the outermost first
 
-    def entry(self, entry: Entry, outer: Mapping[str, Any]) -> list[Member]:
+    def entry(self, entry: Entry, outer: Fields) -> list[Member]:
         """`outer`: keys that a group sets for its tasks."""
         if entry.kind == "tag":
             tasks = [self.whole.entries.get(name) for name in entry.members]
@@ -129,14 +129,12 @@ class _Build:
             return [self.group(entry.name, keys, outer, entry.file)]
         return [self.made({**keys, **outer}, entry.file)]
 
-    def made(self, keys: Mapping[str, Any], file: str) -> Member:
+    def made(self, keys: Fields, file: str) -> Member:
         task = definition(keys, file, self.overrides)
         version = task.metadata.get("version")
         return Member(name=task.task, alias=task.task_alias, definition=task, version=version)
 
-    def group(
-        self, name: str, keys: Mapping[str, Any], outer: Mapping[str, Any], file: str
-    ) -> Member:
+    def group(self, name: str, keys: Fields, outer: Fields, file: str) -> Member:
         if name in self.open:
             raise UserError(
                 f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}",
@@ -158,7 +156,7 @@ class _Build:
             version=fields_of(keys.get("metadata")).get("version"),
         )
 
-    def member(self, item: Any, group: str, outer: Mapping[str, Any], file: str) -> list[Member]:
+    def member(self, item: Any, group: str, outer: Fields, file: str) -> list[Member]:
         """A line of a group's list: a name, a name with keys, or a group or task that is written there."""
         keys = fields_of(item) if isinstance(item, dict) else {"task": item}
         name = keys.get("group", keys.get("task"))

@@ -61,7 +61,7 @@ def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = N
 
 
 def with_includes(
-    keys: Mapping[str, Any], file: Path, parsed: Parsed, visited: set[Path] | None = None
+    keys: Fields, file: Path, parsed: Parsed, visited: set[Path] | None = None
 ) -> Fields:
     """Keys that stand in `file`, over those of the files that they include."""
     keys = dict(keys)
@@ -112,7 +112,7 @@ def hooks_in(value: Any) -> Iterator[Hook]:
             yield from hooks_in(part)
 
 
-def refusal(keys: Mapping[str, Any]) -> str:
+def refusal(keys: Fields) -> str:
     """Why a task of these keys cannot run on any machine; "" if it can."""
     for hook in hooks_in(dict(keys)):
         problem = source(hook.file).problem if hook.file else ""
@@ -128,7 +128,7 @@ def refusal(keys: Mapping[str, Any]) -> str:
     return ""
 
 
-def packages(keys: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def packages(keys: Fields) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
     the hub and that are not computed here."""
     modules: set[str] = set()
@@ -153,7 +153,7 @@ _FEW_SHOT = {name: name for name in FewShot.__struct_fields__} | {"split": "fews
 _NOT_INHERITED = {"sampler", "samples", "fewshot_indices"}
 
 
-def definition(keys: Mapping[str, Any], file: str, overrides: Mapping[str, Any]) -> Definition:
+def definition(keys: Fields, file: str, overrides: Fields) -> Definition:
     """What the keys of a task define, with what a caller changes."""
     keys = {key: deepcopy(value) for key, value in keys.items() if key not in _STRUCTURE}
     where = f"{keys.get('task')} ({file})" if file else str(keys.get("task"))
@@ -181,7 +181,7 @@ def definition(keys: Mapping[str, Any], file: str, overrides: Mapping[str, Any])
     return task
 
 
-def _class_keys(keys: Mapping[str, Any], where: str) -> Fields:
+def _class_keys(keys: Fields, where: str) -> Fields:
     """Those of its class; of the YAML file the harness takes the name only."""
     if reason := refusal(keys):
         raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
@@ -204,7 +204,7 @@ def _update(
         return
     if not isinstance(values, Mapping):
         raise UserError(f"{key} must have keys and values, not {values!r}", where=where)
-    for name, value in cast("Mapping[str, Any]", values).items():
+    for name, value in cast("Fields", values).items():
         if name not in target or target[name] != value:
             changes[f"{key}.{name}"] = (target.get(name), value)
         target[name] = value
