@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from math import isnan
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from assay.store.table.join import Lookup
 _EXTRACTED = ("parsed", "number", "choice", "predicted", "match")
 _QUESTIONS = ("question", "prompt", "input")
 _OF_ITEM = f"metadata.{BENCHMARK}"
+_ResultGroup = tuple[str, tuple[str, ...], bytes]  # label, facets, their values
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,14 +56,19 @@ class Rows:
         found = (_value(table, name, row) for table, row in places)
         return next((value for value in found if value is not UNSET), None)
 
-    def told(self, label: int) -> tuple[str, ...]:
+    def owner(self, label: int) -> tuple[str, str, str]:
         """Return the model, benchmark and task of a label; empty where they are not stored."""
-        found = (
-            _value(self.labels, "model_name", label),
-            _value(self._items, _OF_ITEM, self._item[label]),
-            _value(self._responses, "task", self._response[label]),
+        item, response = self._item[label], self._response[label]
+        return (
+            _text_at(self.labels, "model_name", label),
+            _text_at(self._items, _OF_ITEM, item),
+            _text_at(self._responses, "task", response),
         )
-        return tuple("" if value is UNSET else str(value or "") for value in found)
+
+
+def _text_at(table: Table, name: str, row: int) -> str:
+    value = _value(table, name, row)
+    return "" if value is UNSET else str(value or "")
 
 
 def _value(table: Table, name: str, row: int) -> Any:
@@ -72,15 +77,11 @@ def _value(table: Table, name: str, row: int) -> Any:
 
 
 def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
-    """By number of a result, the labels that it was made of, matches of two answers left out; results learn their
+    """Return by number of a result the labels that it was made of, matches of two answers left out; results learn their
     models and benchmarks."""
-    groups: dict[tuple[str, tuple[str, ...], bytes], list[int]] = {}
-    for number, result in enumerate(results):
-        values = typed([result.row[name] for name in result.facets])
-        groups.setdefault((result.row["label"], result.facets, values), []).append(number)
+    groups = _numbers_by_group(results)
     facets = {result.facets for result in results}
     counted: dict[int, Growing] = {}
-    scores = rows.labels["score"]
     for at in range(len(rows.labels)):
         if rows.value("players", at):
             continue
@@ -88,25 +89,54 @@ def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
         for names in facets:
             values = typed([rows.value(name, at) for name in names])
             for number in groups.get((label, names, values), ()):
-                result = results[number]
-                for names_of, name in zip(
-                    (result.models, result.benchmarks, result.tasks), rows.told(at), strict=True
-                ):
-                    names_of.add(name)
-                result.binary &= scores[at] in (0, 1) or isnan(scores[at])
+                results[number].add(rows.labels["score"][at], *rows.owner(at))
                 counted.setdefault(number, Growing("int")).append(at)
     return {number: places.numbers for number, places in counted.items()}
 
 
+def _numbers_by_group(results: Sequence[Result]) -> Mapping[_ResultGroup, list[int]]:
+    groups: dict[_ResultGroup, list[int]] = {}
+    for number, result in enumerate(results):
+        values = typed([result.row[name] for name in result.facets])
+        groups.setdefault((result.row["label"], result.facets, values), []).append(number)
+    return groups
+
+
 def lines(rows: Rows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
-    """The instances of a result; `link` has what ties them to it."""
+    """Yield the instances of a result; `link` has what ties them to it."""
     for at in counted:
         yield _encode(_instance(*rows.row(at), link)) + b"\n"
 
 
 def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]) -> Row:
     outcome, passed, score = verdict_of(evaluation)
-    scored = outcome == "scored" and score == score
+    is_scored = outcome == "scored" and score == score
+    metadata = {**(item.get("metadata") or {}), "sample_index": evaluation.get("sample_index")}
+    errors = [evaluation.get("error"), response.get("error"), "" if is_scored else outcome]
+    answer = answer_of(response) if response else ""
+    reasoning = response.get("reasoning")
+    seconds = response.get("inference_time")
+    return {
+        **link,
+        "sample_id": str(evaluation["item_id"]),
+        **_input(item, response),
+        "output": {
+            "raw": [answer],
+            "reasoning_trace": [reasoning] if isinstance(reasoning, str) else None,
+        },
+        "answer_attribution": [_attribution(evaluation, answer)],
+        "evaluation": {
+            "score": score if is_scored else 0.0,
+            "is_correct": score == 1 if passed is None else passed,
+        },
+        "token_usage": _tokens(response),
+        "performance": {"latency_ms": 1000 * seconds} if seconds else None,
+        "error": next(map(str, filter(None, errors)), None),
+        "metadata": texts({**metadata, "outcome": outcome}),
+    }
+
+
+def _input(item: Row, response: Row) -> Row:
     asked: Row = {
         "raw": _text(item.get("data")),
         "reference": _references(item.get("ground_truth")),
@@ -114,56 +144,28 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
     hashed = json.dumps(asked, sort_keys=True, separators=(",", ":"))  # the schema's recipe
     if choices := _texts(fields_of(item.get("data")).get("choices")):
         asked["choices"] = choices
-    answer = answer_of(response) if response else ""
-    reasoning = response.get("reasoning")
-    error = evaluation.get("error") or response.get("error")
     return {
-        **link,
-        "sample_id": str(evaluation["item_id"]),
         "sample_hash": sha256(hashed.encode()).hexdigest(),
         "interaction_type": "single_turn",
         "input": {**asked, "formatted": response.get("prompt") or None},
-        "output": {
-            "raw": [answer],
-            "reasoning_trace": [reasoning] if isinstance(reasoning, str) else None,
-        },
-        "answer_attribution": [
-            {
-                "turn_idx": 0,
-                "source": "output.raw",
-                "extracted_value": _extracted(evaluation, answer),
-                "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
-                "is_terminal": True,
-            }
-        ],
-        "evaluation": {
-            "score": score if scored else 0.0,
-            "is_correct": score == 1 if passed is None else passed,
-        },
-        "token_usage": _tokens(response),
-        "performance": {"latency_ms": 1000 * response["inference_time"]}
-        if response.get("inference_time")
-        else None,
-        "error": str(error) if error else None if scored else outcome,
-        "metadata": texts(
-            {
-                **(item.get("metadata") or {}),
-                "sample_index": evaluation.get("sample_index"),
-                "outcome": outcome,
-            }
-        ),
     }
 
 
-def _extracted(evaluation: Row, answer: str) -> str:
+def _attribution(evaluation: Row, answer: str) -> Row:
     """Return what the scorer took for the answer; the whole answer if it does not say."""
     details: Row = evaluation.get("detailed_results") or {}
     named = (details[name] for name in _EXTRACTED if details.get(name) is not None)
-    return text_of(next(named, answer))
+    return {
+        "turn_idx": 0,
+        "source": "output.raw",
+        "extracted_value": text_of(next(named, answer)),
+        "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
+        "is_terminal": True,
+    }
 
 
 def _text(value: Any) -> str:
-    """The question of an item: its text, the only text it has, or all of it as JSON."""
+    """Return the question of an item: its text, the only text it has, or all of it as JSON."""
     fields = fields_of(value)
     named = [fields[name] for name in _QUESTIONS if isinstance(fields.get(name), str)]
     only = fields.values() if len(fields) == 1 else ()
