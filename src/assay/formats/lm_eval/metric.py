@@ -10,7 +10,7 @@ import numpy as np
 from assay.formats.lm_eval.chosen import request_of, requested, task
 from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
-from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
+from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
 from assay.formats.lm_eval.tasks.definition import Definition, Fields, Member, leaves
 from assay.interfaces import Group, Values
@@ -71,9 +71,11 @@ class _Task:
         least = -int(self.aggregation is by.matthews_corrcoef)
         return (least, _MOST[self.aggregation]) if self.aggregation in _MOST else _ANY
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> TaskNumbers:
         key = (self.metric, self.filter)
-        return Numbers(size=len(self.values), values={key: self.value}, stderrs={key: self.stderr})
+        return TaskNumbers(
+            size=len(self.values), values={key: self.value}, stderrs={key: self.stderr}
+        )
 
     def described(self) -> Fields:
         return {

@@ -24,7 +24,7 @@ from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
 from assay.formats.lm_eval.logs.files import NONE, Part, Report, is_number
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
-from assay.formats.lm_eval.scoring.groups import Numbers
+from assay.formats.lm_eval.scoring.groups import TaskNumbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
 from assay.formats.lm_eval.tasks.definition import Fields
 from assay.records import Evaluation, Response
@@ -114,7 +114,7 @@ def group_headlines(
                 label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group}
             )
             parts = [
-                Numbers(size=report.size(task) or 0, values={(metric, pipeline): number})
+                TaskNumbers(size=report.size(task) or 0, values={(metric, pipeline): number})
                 for task in tasks
                 if (number := values[task].mean(label)) is not None
             ]
@@ -126,7 +126,7 @@ def group_headlines(
     return made
 
 
-def _pooled(parts: Sequence[Numbers], key: tuple[str, str], theirs: float | None) -> float:
+def _pooled(parts: Sequence[TaskNumbers], key: tuple[str, str], theirs: float | None) -> float:
     numbers = [part.values[key] for part in parts]
     plain = sum(numbers) / len(numbers)
     size = sum(part.size for part in parts)

@@ -19,7 +19,7 @@ from assay.formats.lm_eval.scoring.corpora import (
     matthews_corrcoef,
     ter,
 )
-from assay.formats.lm_eval.scoring.measures import Entry, entries
+from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
 from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, called, registered
 from assay.interfaces import IntArray
 
@@ -70,7 +70,7 @@ def aggregation(definition: Definition, metric: str, *, sound: bool = False) -> 
     return SOUND.get(function, function) if sound else function
 
 
-def _entry(definition: Definition, metric: str) -> Entry | None:
+def _entry(definition: Definition, metric: str) -> MetricEntry | None:
     """A function that returns several metrics gives them its own aggregation: the first function of the task is taken
     for theirs."""
     listed = entries(definition)

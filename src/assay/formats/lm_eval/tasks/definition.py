@@ -86,7 +86,7 @@ class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     target_delimiter: str | None = None
 
 
-class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One task. `file` is where it is written; `changes` has what a caller changed: key → (as defined, as run)."""
 
     task: str
@@ -173,8 +173,6 @@ def leaves(member: Member) -> list[Member]:
 
 
 T = TypeVar("T")
-_made: dict[tuple[int, Callable[..., Any]], tuple[Definition, Any]] = {}
-_MOST_KEPT = 4096
 
 
 def own_line(error: BaseException) -> str:
@@ -198,11 +196,8 @@ def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **p
         raise
     except Exception as error:
         place = own_line(error) or where
-        fix = (
-            install_line(error.name)
-            if isinstance(error, ModuleNotFoundError) and error.name
-            else ""
-        )
+        missing = error.name if isinstance(error, ModuleNotFoundError) else ""
+        fix = install_line(missing) if missing else ""
         raise HookError(f"{what}: {type(error).__name__}: {error}", where=place, fix=fix) from error
 
 
@@ -217,11 +212,13 @@ def registered(definition: Definition, kind: str, name: str) -> Any:
 
 
 def once(definition: Definition, make: Callable[[Definition], T]) -> T:
-    """What `make` makes of a definition, made once: definitions are not changed after they are read."""
-    key = (id(definition), make)
-    kept = _made.get(key)
-    if kept is None or kept[0] is not definition:
-        if len(_made) >= _MOST_KEPT:
-            _made.clear()
-        kept = _made[key] = (definition, make(definition))
-    return kept[1]
+    """Return what `make` makes of a definition, made once: definitions are not changed after they are read."""
+    kept: Fields = vars(definition)
+    if make.__name__ not in kept:
+        kept[make.__name__] = make(definition)
+    return kept[make.__name__]
+
+
+def value_of_key(value: Any) -> Any:
+    """Return a key's value; of a hook that of its function."""
+    return value.value if isinstance(value, Hook) else value
