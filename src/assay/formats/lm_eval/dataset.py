@@ -51,7 +51,7 @@ def _row(task: Chosen, document: Document) -> Fields:
     data: Fields = {
         "question": question_of(document.doc),
         "doc": document.doc,
-        "requests": list(_requests(task, document)),
+        "requests": _requests(task, document),
         "choices": document.choices,
     }
     if document.error:
@@ -67,37 +67,45 @@ def _row(task: Chosen, document: Document) -> Fields:
     }
 
 
-def _requests(task: Chosen, document: Document) -> Iterator[Fields]:
-    """Continuations of the same messages are one request."""
-    entry = task.entry
-    last: Fields | None = None
+def _requests(task: Chosen, document: Document) -> list[Fields]:
+    entry, repeats = task.entry, task.definition.repeats
+    rows: list[Fields] = []
     for request in document.requests:
-        if request.continuation is None:
-            generation: Fields = {
-                "messages": request.messages,
-                "params": params_of(request),
-            }
-            if task.definition.repeats > 1:
-                generation["repeats"] = task.definition.repeats
-            if not entry.get("multiturn", True):
-                generation["multiturn"] = False
-            yield generation
-        elif last is not None and last["messages"] == request.messages:
-            last["continuations"].append(request.continuation)
-        else:
-            if last is not None:
-                yield last
-            last = {"messages": request.messages, "continuations": [request.continuation]}
-            if request.rolling:
-                last["rolling"] = True
-            if entry.get("chat") and not request.rolling:
-                last["chat"] = True
-    if last is not None:
-        yield last
+        if request.continuation is not None:
+            chat = bool(entry.get("chat")) and not request.rolling
+            add_continuation(rows, request.messages, request.continuation, request.rolling, chat)
+            continue
+        generation: Fields = {"messages": request.messages, "params": params_of(request)}
+        if repeats > 1:
+            generation["repeats"] = repeats
+        if not entry.get("multiturn", True):
+            generation["multiturn"] = False
+        rows.append(generation)
+    return rows
+
+
+def add_continuation(
+    rows: list[Fields],
+    messages: Sequence[Fields],
+    continuation: str,
+    rolling: bool = False,
+    chat: bool = False,
+) -> None:
+    """Add a request to those of an item: continuations of the same messages are one request."""
+    last = rows[-1] if rows else {}
+    if "continuations" in last and last["messages"] == messages and not rolling:
+        last["continuations"].append(continuation)
+        return
+    row: Fields = {"messages": messages, "continuations": [continuation]}
+    if rolling:
+        row["rolling"] = True
+    if chat:
+        row["chat"] = True
+    rows.append(row)
 
 
 def params_of(request: Asked) -> Fields:
-    """The harness's generation_kwargs as a server is sent them."""
+    """Return the harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])
     limit = source.get("max_tokens", source.get("max_gen_toks", 256))

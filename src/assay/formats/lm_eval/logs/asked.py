@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 
 from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.rows import question_of
-from assay.formats.lm_eval.dataset import params_of
+from assay.formats.lm_eval.dataset import add_continuation, params_of
 from assay.formats.lm_eval.tasks.definition import Asked as Request
 from assay.formats.lm_eval.tasks.definition import Fields
 
@@ -60,7 +60,7 @@ class Shape:
 
 
 def arguments_of(value: Any) -> Any:
-    """Arguments whose later parts are JSON text, as a line's are."""
+    """Return arguments whose later parts are JSON text, as a line's are."""
     if not isinstance(value, dict):
         return value
     return {
@@ -105,8 +105,7 @@ class Asking:
         self._settings: dict[bytes, Fields] = {}
 
     def of(self, sample: Any) -> Asked:
-        arguments = list(sample.arguments.values())
-        answers, doc = sample.resps, sample.doc
+        doc = sample.doc
         is_object = type(doc) is dict
         asked = Asked(
             requests=[],
@@ -116,63 +115,31 @@ class Asking:
         )
         texts: list[str] = []
         choices: list[Fields] = []
-        for at, argument in enumerate(arguments):
-            chat = _chat(argument.arg_0)
+        for at, argument in enumerate(sample.arguments.values()):
+            chat, given = _chat(argument.arg_0), bytes(argument.arg_1)
             if at == 0:
-                said = [str(message.get("content", "")) for message in chat or ()]
-                asked.prompt = "\n\n".join(said) if chat else _joined(argument.arg_0)
-                asked.messages = chat if chat and len(chat) > 1 else None
-            replies = answers[at] if at < len(answers) else []
-            self._add(asked, argument, chat, replies, texts, choices)
+                _add_prompt(asked, argument.arg_0, chat)
+            if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
+                asked.more.setdefault("arguments", []).append(argument.arg_2)
+            replies = sample.resps[at] if at < len(sample.resps) else []
+            if given[:1] in (b"{", b"["):
+                asked.requests.append(self._generation(argument.arg_0, chat, given))
+                texts += ["" if reply is None else str(reply) for reply in replies]
+            else:
+                text = _add_continuation(asked, argument.arg_0, given)
+                choices += [_choice(text, reply) for reply in replies[:1]]
         self._answer(asked, texts, choices)
         return asked
 
-    def _add(
-        self,
-        asked: Asked,
-        argument: Any,
-        chat: list[Fields] | None,
-        replies: list[Any],
-        texts: list[str],
-        choices: list[Fields],
-    ) -> None:
-        given = bytes(argument.arg_1)
-        if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
-            asked.more.setdefault("arguments", []).append(argument.arg_2)
-        if given[:1] in (b"{", b"["):
-            messages = chat or [{"role": "user", "content": _joined(argument.arg_0)}]
-            request: Fields = {
-                "messages": [{**message, "delimiter": ""} for message in messages],
-                "params": self._params(given),
-            }
-            if self._repeats > 1:
-                request["repeats"] = self._repeats
-            asked.requests.append(request)
-            texts += ["" if reply is None else str(reply) for reply in replies]
-            return
-        rolling = given == _NONE
-        continuation = _joined(argument.arg_0) if rolling else str(msgspec.json.decode(given))
-        self._add_continuation(asked, argument.arg_0, continuation, rolling)
-        choices += [_choice("" if rolling else continuation, reply) for reply in replies[:1]]
-
-    def _add_continuation(
-        self, asked: Asked, context: Any, continuation: str, rolling: bool
-    ) -> None:
-        """Continuations of the same context are one request."""
-        messages = (
-            [] if rolling else [{"role": "user", "content": _joined(context), "delimiter": ""}]
-        )
-        last = asked.requests[-1] if asked.requests else None
-        if (
-            last is not None
-            and "continuations" in last
-            and last["messages"] == messages
-            and not rolling
-        ):
-            last["continuations"].append(continuation)
-            return
-        request: Fields = {"messages": messages, "continuations": [continuation]}
-        asked.requests.append({**request, "rolling": True} if rolling else request)
+    def _generation(self, context: Any, chat: list[Fields] | None, given: bytes) -> Fields:
+        messages = chat or [{"role": "user", "content": _joined(context)}]
+        request: Fields = {
+            "messages": [{**message, "delimiter": ""} for message in messages],
+            "params": self._params(given),
+        }
+        if self._repeats > 1:
+            request["repeats"] = self._repeats
+        return request
 
     def _answer(self, asked: Asked, texts: list[str], choices: list[Fields]) -> None:
         output: Fields = {}
@@ -193,7 +160,7 @@ class Asking:
         asked.output = output or None
 
     def _params(self, given: bytes) -> Fields:
-        """Settings of a generation as a server is sent them; most documents have the same."""
+        """Return settings of a generation as a server is sent them; most documents have the same."""
         params = self._settings.get(given)
         if params is None:
             settings = msgspec.json.decode(given)
@@ -204,10 +171,28 @@ class Asking:
         return params
 
 
+def _add_prompt(asked: Asked, context: Any, chat: list[Fields] | None) -> None:
+    said = [str(message.get("content", "")) for message in chat or ()]
+    asked.prompt = "\n\n".join(said) if chat else _joined(context)
+    asked.messages = chat if chat and len(chat) > 1 else None
+
+
+def _add_continuation(asked: Asked, context: Any, given: bytes) -> str:
+    """Add a request for a likelihood; return the continuation, nothing for one of a whole text."""
+    text = _joined(context)
+    if given == _NONE:
+        add_continuation(asked.requests, [], text, rolling=True)
+        return ""
+    continuation = str(msgspec.json.decode(given))
+    messages = [{"role": "user", "content": text, "delimiter": ""}]
+    add_continuation(asked.requests, messages, continuation)
+    return continuation
+
+
 def _choice(text: str, reply: Any) -> Fields:
-    """A log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
+    """Return a log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
     pair = list_of(reply) if isinstance(reply, list) else [reply]
-    value, greedy = pair if len(pair) == 2 else (pair[0] if pair else "nan", False)
+    value, greedy = pair if len(pair) == 2 else ([*pair, "nan"][0], False)
     try:
         logprob = number_of(float(value))
     except (TypeError, ValueError):
@@ -216,7 +201,7 @@ def _choice(text: str, reply: Any) -> Fields:
 
 
 def _chat(argument: Any) -> list[Fields] | None:
-    """The messages of a chat, which are a list with one JSON text."""
+    """Return the messages of a chat, which are a list with one JSON text."""
     only = list_of(argument)
     try:
         given = msgspec.json.decode(only[0]) if len(only) == 1 and type(only[0]) is str else None

@@ -20,8 +20,8 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     rows_of,
 )
-from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
-from assay.formats.lm_eval.logs.files import NONE, Part, Report, is_number
+from assay.formats.lm_eval.logs.asked import FIXED, Asked, Asking, Shape, arguments_of
+from assay.formats.lm_eval.logs.files import NONE, TaskReport, TaskSamples, is_number
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
 from assay.formats.lm_eval.scoring.groups import TaskNumbers
@@ -100,7 +100,7 @@ class Values:
 
 
 def group_headlines(
-    report: Report, values: Mapping[str, Values], again: Sequence[str]
+    report: TaskReport, values: Mapping[str, Values], again: Sequence[str]
 ) -> list[Headline]:
     """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
     log does not say. `again`: tasks whose rows are of a later run."""
@@ -169,7 +169,7 @@ class _Pipeline:
 class Samples:
     """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
 
-    def __init__(self, part: Part, task: Task, rest: Rest, odd: Counter[str]) -> None:
+    def __init__(self, part: TaskSamples, task: Task, rest: Rest, odd: Counter[str]) -> None:
         self.part = part
         self.task = task
         self.values = Values(task.config)
@@ -261,17 +261,6 @@ class Samples:
         hashes = ("doc_hash", "prompt_hash", "target_hash")
         source: Fields = {name: getattr(sample, name) for name in hashes}
         source |= {**(rest or {}), **asked.more}
-        data = {
-            "question": asked.question,
-            "doc": sample.doc,
-            "requests": asked.requests,
-            "choices": asked.choices,
-        }
-        target = self._target(sample.target, asked.target)
-        metadata = {**self._item_metadata, "document": sample.doc_id}
-        if isinstance(target, list):
-            metadata["multiple_target"] = True
-        item = {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
         self._odd["empty"] += not asked.text and not asked.is_likelihood
         response = Response(
             item_id=id,
@@ -286,7 +275,20 @@ class Samples:
             output=asked.output,
             messages=asked.messages,
         )
-        return item, response
+        return self._item(sample, id, asked), response
+
+    def _item(self, sample: Any, id: str, asked: Asked) -> Fields:
+        data = {
+            "question": asked.question,
+            "doc": sample.doc,
+            "requests": asked.requests,
+            "choices": asked.choices,
+        }
+        target = self._target(sample.target, asked.target)
+        metadata = {**self._item_metadata, "document": sample.doc_id}
+        if isinstance(target, list):
+            metadata["multiple_target"] = True
+        return {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
 
     def _target(self, text: Any, column: Any) -> Any:
         """doc_to_target's value, of which the log has the text."""
@@ -313,29 +315,33 @@ class Samples:
             invalid = filtered[0] == INVALID and filtered.count(INVALID) == len(filtered)
             details = {"filtered": filtered[0] if len(filtered) == 1 else filtered}
         rows: list[Evaluation] = []
-        key, count, task = answered[:20] + pipeline.mark, len(pipeline.labels), self.task
+        key, count = answered[:20] + pipeline.mark, len(pipeline.labels)
         for at, (field, metric, label) in enumerate(pipeline.labels):
             value = getattr(sample, field)
             if value is UNSET:
                 continue
             number = number_of(value)
             self.values.add(label, metric, value, number)
-            row = Evaluation(
-                item_id=id,
-                sample_id=f"{id}_sample_0",
-                label=label,
-                model_name=task.model,
-                passed=None if number is None else number > 0,
-                score=number,
-                detailed_results=details,
-                timestamp=task.timestamp,
-                metadata=self._metadata,
-                key=key,
-                part=(at, count),
-                responses=[answered],
-                scorer=SCORER,
-                outcome="unparsed" if invalid and number == 0 else "scored",
-                value=value if number is None else None,
-            )
+            row = self._evaluation(id, answered, label, value, number)
+            row.detailed_results, row.key, row.part = details, key, (at, count)
+            if invalid and number == 0:
+                row.outcome = "unparsed"
             rows.append(row)
         return rows
+
+    def _evaluation(
+        self, id: str, answered: str, label: str, value: Any, number: float | None
+    ) -> Evaluation:
+        return Evaluation(
+            item_id=id,
+            sample_id=f"{id}_sample_0",
+            label=label,
+            model_name=self.task.model,
+            passed=None if number is None else number > 0,
+            score=number,
+            timestamp=self.task.timestamp,
+            metadata=self._metadata,
+            responses=[answered],
+            scorer=SCORER,
+            value=value if number is None else None,
+        )
