@@ -18,7 +18,7 @@ import pytest
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Hook, Member
 from assay.formats.lm_eval.tasks.definitions import _Build
-from assay.formats.lm_eval.tasks.index import Entry, index
+from assay.formats.lm_eval.tasks.index import IndexEntry, index
 from tests.formats.lm_eval.folders import write
 
 PYTHON = os.environ.get("LM_EVAL_PYTHON") or (sys.executable if find_spec("lm_eval") else "")
@@ -79,7 +79,7 @@ def described(member: Member) -> Any:
     }
 
 
-def is_same(entry: Entry, line: dict[str, Any], build: _Build) -> bool:
+def is_same(entry: IndexEntry, line: dict[str, Any], build: _Build) -> bool:
     if entry.kind == "tag":
         return list(entry.members) == line["tags"]
     if entry.kind == "class":

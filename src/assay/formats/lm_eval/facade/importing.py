@@ -55,9 +55,9 @@ def code_runs_in(sandbox: Sandbox | None) -> Generator[None]:
 
 def load(name: str, *args: Any, **parameters: Any) -> Any:
     if name in METRICS:
-        from assay.formats.lm_eval.scoring.hub import Metric
+        from assay.formats.lm_eval.scoring.hub import HubMetric
 
-        return Metric(name)
+        return HubMetric(name)
     try:
         return builtins.__import__("evaluate").load(name, *args, **parameters)
     except ImportError:

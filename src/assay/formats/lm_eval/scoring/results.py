@@ -127,19 +127,19 @@ class _Answered:
         choices = self.choices or []
         likelihoods, greedy = zip(*self.given, strict=True)
         unconditional: Sequence[float] = ()
-        if "acc_mutual_info" in listed and len(likelihoods) == 2 * len(choices):
+        has_gain = "acc_mutual_info" in listed
+        if has_gain and len(likelihoods) == 2 * len(choices):
             likelihoods, unconditional = likelihoods[: len(choices)], likelihoods[len(choices) :]
         gold = _gold(self.target, choices)
-        pairs = [*zip(likelihoods, choices, strict=True)]
+        by_length = zip(likelihoods, map(len, choices), strict=True)
+        by_bytes = zip(likelihoods, map(len, map(str.encode, choices)), strict=True)
         pair = gold, _argmax(likelihoods)
         values: Values = {
             "acc": self._right(likelihoods, gold),
             "f1": pair,
             "mcc": pair,
-            "acc_norm": self._right([_ratio(ll, len(choice)) for ll, choice in pairs], gold),
-            "acc_bytes": self._right(
-                [_ratio(ll, len(choice.encode())) for ll, choice in pairs], gold
-            ),
+            "acc_norm": self._right([_ratio(*pair) for pair in by_length], gold),
+            "acc_bytes": self._right([_ratio(*pair) for pair in by_bytes], gold),
             "exact_match": self._all_greedy(gold, greedy),
             "brier_score": (gold, _softmax(likelihoods)) if "brier_score" in listed else None,
             "likelihood": (gold, likelihoods),
@@ -147,7 +147,7 @@ class _Answered:
         if self.sound and "likelihood" in listed:
             golds = gold if isinstance(gold, list) else [gold]
             values["likelihood"] = max(likelihoods[at] for at in golds)
-        if "acc_mutual_info" in listed:
+        if has_gain:
             gains = [ll - alone for ll, alone in zip(likelihoods, unconditional, strict=True)]
             values["acc_mutual_info"] = float(_argmax(gains) == gold)
         return values

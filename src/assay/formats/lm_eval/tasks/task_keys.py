@@ -41,7 +41,7 @@ _Loader.add_constructor("!function", _hook)
 
 
 def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None) -> Fields:
-    """The file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
+    """Return the file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
 
     As in the harness a file may be included once only, even where two paths lead to it.
     """
@@ -56,18 +56,18 @@ def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = N
         )
     visited.add(file)
     if file not in parsed:
-        parsed[file] = _read(file)
+        parsed[file] = _keys_in(file)
     return with_includes(parsed[file], file, parsed, visited)
 
 
 def with_includes(
     keys: Fields, file: Path, parsed: Parsed, visited: set[Path] | None = None
 ) -> Fields:
-    """Keys that stand in `file`, over those of the files that they include."""
+    """Return keys that stand in `file`, over those of the files that they include."""
     keys = dict(keys)
     visited = {file} if visited is None else visited
     merged: Fields = {}
-    for name in _listed(keys.pop("include", [])):
+    for name in _several(keys.pop("include", [])):
         if not isinstance(name, str):
             raise UserError(f"include {name!r} is not the name of a file", where=str(file))
         try:
@@ -78,11 +78,11 @@ def with_includes(
     return merged | keys
 
 
-def _listed(value: Any) -> list[Any]:
+def _several(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _read(file: Path) -> Fields:
+def _keys_in(file: Path) -> Fields:
     loader = _Loader(file.read_bytes())
     loader.folder = str(file.parent)
     try:
@@ -101,7 +101,7 @@ def _read(file: Path) -> Fields:
 
 
 def hooks_in(value: Any) -> Iterator[Hook]:
-    """Every hook in a value of YAML."""
+    """Yield every hook in a value of YAML."""
     if isinstance(value, Hook):
         yield value
     elif isinstance(value, dict):
@@ -113,7 +113,7 @@ def hooks_in(value: Any) -> Iterator[Hook]:
 
 
 def refusal(keys: Fields) -> str:
-    """Why a task of these keys cannot run on any machine; "" if it can."""
+    """Return why a task of these keys cannot run on any machine; "" if it can."""
     for hook in hooks_in(dict(keys)):
         problem = source(hook.file).problem if hook.file else ""
         if problem:
@@ -129,7 +129,7 @@ def refusal(keys: Fields) -> str:
 
 
 def packages(keys: Fields) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
+    """Return the packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
     the hub and that are not computed here."""
     modules: set[str] = set()
     metrics: set[str] = set()
@@ -154,35 +154,38 @@ _NOT_INHERITED = {"sampler", "samples", "fewshot_indices"}
 
 
 def definition(keys: Fields, file: str, overrides: Fields) -> Definition:
-    """What the keys of a task define, with what a caller changes."""
+    """Return what the keys of a task define, with what a caller changes."""
     keys = {key: deepcopy(value) for key, value in keys.items() if key not in _STRUCTURE}
     where = f"{keys.get('task')} ({file})" if file else str(keys.get("task"))
     if "class" in keys:
         keys = _class_keys(keys, where)
-    _check_names(
-        [*keys, *overrides],
-        [name for name in Definition.__struct_fields__ if name not in _OWN],
-        where,
-    )
+    names = [name for name in Definition.__struct_fields__ if name not in _OWN]
+    _check_names([*keys, *overrides], names, where)
     keys["metadata"] = _metadata(keys.get("metadata"), file)
-    plain = dict(keys)
-    changes: dict[str, tuple[Any, Any]] = {}
-    for key, value in overrides.items():
-        before = plain.get(key, _DEFAULTS.get(key))
-        if key in _UPDATED or (key == "num_fewshot" and before == 0):
-            continue
-        if value != (before or 0 if key == "num_fewshot" else before):
-            changes[key] = (before, value)
-        plain[key] = value
-    task = _with_defaults(plain, where)
+    changes = _override(keys, overrides)
+    task = _with_defaults(keys, where)
     for key in _UPDATED:
         _update(getattr(task, key), overrides.get(key), key, changes, where)
     task.file, task.changes = file, changes
     return task
 
 
+def _override(keys: Fields, overrides: Fields) -> dict[str, tuple[Any, Any]]:
+    """Put whole keys of a caller in place; return what they change."""
+    changes: dict[str, tuple[Any, Any]] = {}
+    for key, value in overrides.items():
+        before = keys.get(key, _DEFAULTS.get(key))
+        is_shots = key == "num_fewshot"
+        if key in _UPDATED or (is_shots and before == 0):
+            continue
+        if value != (before or 0 if is_shots else before):
+            changes[key] = (before, value)
+        keys[key] = value
+    return changes
+
+
 def _class_keys(keys: Fields, where: str) -> Fields:
-    """Those of its class; of the YAML file the harness takes the name only."""
+    """Return the keys of its class; of the YAML file the harness takes the name only."""
     if reason := refusal(keys):
         raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
     return {
