@@ -12,7 +12,7 @@ from assay.errors import UserError
 from assay.formats.lm_eval.metric import _evidence, _from_stderr, _Task
 from assay.formats.lm_eval.scoring import aggregations
 from assay.formats.lm_eval.scoring.groups import Key, TaskNumbers, group_numbers, groups
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
 from assay.interfaces import Group
 from assay.stats.intervals import Interval, mean_interval, wilson
 
@@ -20,10 +20,10 @@ FILE = Path(__file__).parent / "results" / "groups.jsonl"
 CASES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
-def member(tree: Any) -> Member:
+def member(tree: Any) -> TaskMember:
     if isinstance(tree, str):
-        return Member(name=tree, definition=Definition(task=tree))
-    return Member(
+        return TaskMember(name=tree, definition=Definition(task=tree))
+    return TaskMember(
         name=tree["name"],
         members=[member(inner) for inner in tree["members"]],
         aggregate=tree["aggregate"],

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Hook, Member
+from assay.formats.lm_eval.tasks.definition import Hook, TaskMember
 from assay.formats.lm_eval.tasks.definitions import _Build
 from assay.formats.lm_eval.tasks.index import IndexEntry, index
 from tests.formats.lm_eval.folders import write
@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
     return [plain(part) for part in value] if isinstance(value, list) else value
 
 
-def described(member: Member) -> Any:
+def described(member: TaskMember) -> Any:
     if member.definition is not None:
         return plain(member.definition)
     metrics = [

@@ -25,7 +25,7 @@ _SHARES = ("acc", "acc_norm", "exact_match")
 _COUNTS = ("planned_sample", "total_sample", "scored", "unparsed", "refused", "errored", "skipped")
 
 
-class Result(msgspec.Struct, kw_only=True):
+class MetricResult(msgspec.Struct, kw_only=True):
     """A metric row, and whose evaluations it was made of: nobody's where none belongs to it. `binary`: their scores are
     0 or 1."""
 
@@ -68,7 +68,7 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 def result_of(
-    result: Result, measure: Measured | None, source_data: Row, generation: Row, time: str
+    result: MetricResult, measure: Measured | None, source_data: Row, generation: Row, time: str
 ) -> Row:
     """Return an entry of `evaluation_results`."""
     row = result.row
@@ -95,7 +95,7 @@ def texts(values: Mapping[str, Any], suffix: str = "") -> dict[str, str]:
     }
 
 
-def _metric(result: Result, measure: Measured | None) -> Row:
+def _metric(result: MetricResult, measure: Measured | None) -> Row:
     row = result.row
     label, _, filter = str(row["label"]).partition(",")
     kind = str(row["metric_type"])
@@ -142,7 +142,7 @@ def _uncertainty(row: Row, measure: Measured | None) -> Row:
     return uncertainty
 
 
-class _Planned(msgspec.Struct):
+class _PlannedMetric(msgspec.Struct):
     """A metric as the aggregation's manifest has it."""
 
     name: str
@@ -152,12 +152,12 @@ class _Planned(msgspec.Struct):
     level: float = 0.95
 
 
-def measures_of(source: Source, results: Sequence[Result]) -> Iterable[Measured | None]:
+def measures_of(source: Source, results: Sequence[MetricResult]) -> Iterable[Measured | None]:
     """The items' values behind each result, for metrics that ship with Assay and are means over items."""
     manifest = source.manifest("aggregation")
     try:
         planned = msgspec.convert(
-            manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+            manifest.plan.get("metrics", []) if manifest else [], list[_PlannedMetric]
         )
     except msgspec.ValidationError:
         planned = []
@@ -168,7 +168,7 @@ def measures_of(source: Source, results: Sequence[Result]) -> Iterable[Measured 
         yield _measure(source, result, metric) if metric and metric.type in names else None
 
 
-def _measure(source: Source, result: Result, metric: _Planned) -> Measured | None:
+def _measure(source: Source, result: MetricResult, metric: _PlannedMetric) -> Measured | None:
     label = str(result.row["label"])
     try:
         bound = bind_metric(

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from assay.analysis.compare.notes import answer_of
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.engine.experiment.sources import Source
-from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
+from assay.formats.every_eval_ever.results import BENCHMARK, MetricResult, Row, texts
 from assay.interfaces import IntArray
 from assay.records import verdict_of
 from assay.store.table.columns import Growing, How, Table
@@ -26,7 +26,7 @@ _ResultGroup = tuple[str, tuple[str, ...], bytes]  # label, facets, their values
 _encode = msgspec.json.Encoder().encode
 
 
-class Rows:
+class InstanceRows:
     """The rows of an experiment: labels, and which response and item each belongs to (-1: none that is stored)."""
 
     def __init__(self, source: Source, facets: Collection[str]) -> None:
@@ -76,7 +76,7 @@ def _value(table: Table, name: str, row: int) -> Any:
     return table.values[name][code] if code >= 0 else UNSET
 
 
-def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
+def assign(rows: InstanceRows, results: Sequence[MetricResult]) -> dict[int, IntArray]:
     """Return by number of a result the labels that it was made of, matches of two answers left out; results learn their
     models and benchmarks."""
     groups = _numbers_by_group(results)
@@ -94,7 +94,7 @@ def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
     return {number: places.numbers for number, places in counted.items()}
 
 
-def _numbers_by_group(results: Sequence[Result]) -> Mapping[_ResultGroup, list[int]]:
+def _numbers_by_group(results: Sequence[MetricResult]) -> Mapping[_ResultGroup, list[int]]:
     groups: dict[_ResultGroup, list[int]] = {}
     for number, result in enumerate(results):
         values = typed([result.row[name] for name in result.facets])
@@ -102,7 +102,7 @@ def _numbers_by_group(results: Sequence[Result]) -> Mapping[_ResultGroup, list[i
     return groups
 
 
-def lines(rows: Rows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
+def lines(rows: InstanceRows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
     """Yield the instances of a result; `link` has what ties them to it."""
     for at in counted:
         yield _encode(_instance(*rows.row(at), link)) + b"\n"

@@ -13,7 +13,7 @@ from assay.engine.experiment.dataset import content_stamp, open_dataset
 from assay.engine.experiment.imports.foreign import Row, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import source_of
-from assay.formats.hf_eval.definition import FieldSpec, Options, Step, Task, task_of
+from assay.formats.hf_eval.definition import ChoiceArguments, EvalTask, FieldSpec, Step, task_of
 from assay.registry import dataset, nearest
 
 Message = dict[str, Any]
@@ -58,7 +58,7 @@ def source_rows(source: Row) -> Iterator[tuple[str, Row]]:
     return open_dataset(config, Path.cwd())
 
 
-def item_of(task: Task, row: Row, number: int, place: str) -> Row:
+def item_of(task: EvalTask, row: Row, number: int, place: str) -> Row:
     """A row of the dataset as an item of ours."""
     fields = task.field_spec
     metadata = {name: _field(row, name, place) for name in fields.metadata}
@@ -214,7 +214,7 @@ def _rewritten(
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     prompt = "\n".join(texts)
     if solver.name == "multiple_choice":
-        options = msgspec.convert(solver.args, Options)
+        options = msgspec.convert(solver.args, ChoiceArguments)
         listed = [letter_of(n) for n in range(len(choices))]
         lines = [f"{letter}) {choice}" for letter, choice in zip(listed, choices, strict=True)]
         own = {"question": prompt, "choices": "\n".join(lines), "letters": ",".join(listed)}
@@ -228,7 +228,7 @@ def _rewritten(
     return [*messages[:at], {**messages[at], "content": rewritten}, *messages[at + 1 :]]
 
 
-def _question(options: Options) -> str:
+def _question(options: ChoiceArguments) -> str:
     form = _SOME if options.multiple_correct else _ONE
     kind = "several choices may be right" if options.multiple_correct else "one choice is right"
     ends = "Reply with nothing but a line"

@@ -17,8 +17,8 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
 )
 from assay.engine.experiment.imports.headlines import by_item
-from assay.formats.inspect_ai.header import Header
-from assay.formats.inspect_ai.shapes import Mark
+from assay.formats.inspect_ai.header import LogHeader
+from assay.formats.inspect_ai.shapes import GivenScore
 from assay.records import EvaluationOutcome
 from assay.store.keys import id_hash
 from assay.store.table.columns import Growing
@@ -34,7 +34,7 @@ _REASONS: dict[str, EvaluationOutcome] = {
 }
 
 
-class Verdict(NamedTuple):
+class ScoreVerdict(NamedTuple):
     """`number` is the value as the tool's metrics take it; None if they leave it out."""
 
     label: str
@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
     value: Any = None
 
 
-def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
+def parts_of(scorer: str, mark: GivenScore) -> list[ScoreVerdict]:
     """Return the labels of one score."""
     value, reason = mark.value, mark.reason
     if reason is None and mark.metadata:
@@ -60,14 +60,14 @@ def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
     return [_verdict(f"{scorer}.{key}", inner, reason) for key, inner in parts]
 
 
-def _verdict(label: str, value: Any, reason: str | None) -> Verdict:
+def _verdict(label: str, value: Any, reason: str | None) -> ScoreVerdict:
     number, passed = _number_and_verdict(value)
     outcome = _REASONS.get(reason) if reason is not None else None
     if outcome is not None:
-        return Verdict(label, outcome, number=number, error=reason, value=value)
+        return ScoreVerdict(label, outcome, number=number, error=reason, value=value)
     if value is None:
-        return Verdict(label, "errored", error=f"not scored: {reason or 'no reason is given'}")
-    return Verdict(label, "scored", number, passed, number, value=value)
+        return ScoreVerdict(label, "errored", error=f"not scored: {reason or 'no reason is given'}")
+    return ScoreVerdict(label, "scored", number, passed, number, value=value)
 
 
 def _number_and_verdict(value: Any) -> tuple[float | None, bool | None]:
@@ -90,7 +90,7 @@ _REDUCERS: dict[str, Reduce] = {"": "mean", **{name: name for name in get_args(R
 _MEANS = ("accuracy", "mean")
 
 
-class Values:
+class CountedValues:
     """What the tool's metrics counted of one label, by item; `odd`: rows that have no verdict, but were counted."""
 
     def __init__(self) -> None:
@@ -98,23 +98,23 @@ class Values:
         self.odd = 0
 
 
-class Numbers:
+class LogNumbers:
     """Collects the values of a log while its samples are read, and then checks its numbers."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: LogHeader) -> None:
         self._header = header
-        self._values: dict[str, Values] = {}
+        self._values: dict[str, CountedValues] = {}
         self._texts: Counter[str] = Counter()
         self.facets = sorted({facet for score in header.scores for _, facet in _groups(score)})
 
-    def add(self, item_id: str, verdict: Verdict) -> None:
+    def add(self, item_id: str, verdict: ScoreVerdict) -> None:
         """Add a value, as soon as it is read."""
         if verdict.number is None:
             self._texts[verdict.label] += isinstance(verdict.value, str)
             return
         values = self._values.get(verdict.label)
         if values is None:
-            values = self._values[verdict.label] = Values()
+            values = self._values[verdict.label] = CountedValues()
         values.items.append(id_hash(item_id))
         values.values.append(verdict.number)
         values.odd += verdict.outcome != "scored"

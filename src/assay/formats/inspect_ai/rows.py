@@ -13,12 +13,12 @@ from assay.engine.experiment.imports.foreign import (
     key_of,
     seconds_of,
 )
-from assay.formats.inspect_ai.numbers import Verdict, parts_of
+from assay.formats.inspect_ai.numbers import ScoreVerdict, parts_of
 from assay.formats.inspect_ai.shapes import (
-    Choice,
-    Mark,
-    Sample,
-    Usage,
+    GivenScore,
+    LogSample,
+    ModelUsage,
+    OutputChoice,
     is_filled,
     kept_of_item,
     kept_of_output,
@@ -55,10 +55,10 @@ class Around(NamedTuple):
     scorer: str
     labels: list[tuple[str, str]]
     facets: list[str]
-    add: Callable[[str, Verdict], None]
+    add: Callable[[str, ScoreVerdict], None]
 
 
-def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
+def case_of(sample: LogSample, unknown: Row, around: Around) -> ForeignCase:
     """Return all rows of a sample; ValueError if its parts are not what they should be."""
     look = lookup(sample.attachments)
     if look is not None:
@@ -77,7 +77,7 @@ def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
     return ForeignCase(_item(sample, response.item_id), response, evaluations, spans)
 
 
-def _item(sample: Sample, id: str) -> Row:
+def _item(sample: LogSample, id: str) -> Row:
     data: Row = {"input": sample.input}
     if not isinstance(sample.input, str):
         messages = [_input_message(row) for row in sample.input]
@@ -99,7 +99,7 @@ def _input_message(row: Any) -> Any:
     return plain
 
 
-def _response(sample: Sample, choice: Choice | None, around: Around) -> Response:
+def _response(sample: LogSample, choice: OutputChoice | None, around: Around) -> Response:
     output, id, index = sample.output, str(sample.id), sample.epoch - 1
     several_turns = (sample.turn_count or 0) > 1
     seconds = sample.working_time if several_turns or output.time is None else output.time
@@ -127,14 +127,14 @@ def _response(sample: Sample, choice: Choice | None, around: Around) -> Response
     return row
 
 
-def _messages_before(sample: Sample, choice: Choice | None) -> list[Row]:
+def _messages_before(sample: LogSample, choice: OutputChoice | None) -> list[Row]:
     """Return the messages without the answer, which is the last one."""
     messages = sample.messages
     is_answered = choice is not None and messages and messages[-1].get("role") == "assistant"
     return messages[:-1] if is_answered else messages
 
 
-def _add_usage(row: Response, usage: Usage) -> None:
+def _add_usage(row: Response, usage: ModelUsage) -> None:
     row.prompt_tokens, row.completion_tokens = usage.input_tokens, usage.output_tokens
     row.total_tokens = usage.total_tokens
     row.cost = usage.total_cost
@@ -142,7 +142,7 @@ def _add_usage(row: Response, usage: Usage) -> None:
         row.tokens_per_second = usage.total_tokens / row.inference_time
 
 
-def _add_choice(row: Response, choice: Choice, look: Look | None) -> None:
+def _add_choice(row: Response, choice: OutputChoice, look: Look | None) -> None:
     content = choice.message.content
     if not isinstance(content, str):
         content = resolved(content, look) if look is not None else content
@@ -153,7 +153,7 @@ def _add_choice(row: Response, choice: Choice, look: Look | None) -> None:
         row.logprobs = choice.logprobs.get("content")
 
 
-def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
+def _outcome(sample: LogSample, choice: OutputChoice | None) -> ResponseOutcome:
     if sample.error is not None:
         return "errored"
     if choice is None:
@@ -165,7 +165,7 @@ def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
 
 
 def _metadata(
-    sample: Sample, choice: Choice | None, around: Around, rest: Row, look: Look | None
+    sample: LogSample, choice: OutputChoice | None, around: Around, rest: Row, look: Look | None
 ) -> Row:
     metadata: Row = {"model_id": around.model, "finish_reason": None}
     metadata["response_id"] = sample.output.response_id
@@ -185,7 +185,7 @@ def _metadata(
     return metadata
 
 
-def _unshown(sample: Sample) -> Row:
+def _unshown(sample: LogSample) -> Row:
     """Return what the model said that has no place in a response."""
     output = sample.output
     rest: Row = {}
@@ -196,7 +196,7 @@ def _unshown(sample: Sample) -> Row:
     return {**rest, **kept_of_output(output)}
 
 
-def _evaluations(sample: Sample, response: Response, around: Around) -> list[Evaluation]:
+def _evaluations(sample: LogSample, response: Response, around: Around) -> list[Evaluation]:
     rows: list[Evaluation] = []
     scores = sample.scores or ({_PLACEHOLDER: sample.score} if sample.score is not None else {})
     metadata = {"model_id": around.model}
@@ -213,12 +213,14 @@ def _evaluations(sample: Sample, response: Response, around: Around) -> list[Eva
     if not scores and response.outcome == "errored":
         why = f"no answer to score: {response.error}"
         for scorer, label in around.labels:
-            failed = Verdict(label, "errored", error=why)
+            failed = ScoreVerdict(label, "errored", error=why)
             rows.append(_evaluation(response, scorer, failed, metadata))
     return rows
 
 
-def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row) -> Evaluation:
+def _evaluation(
+    response: Response, scorer: str, verdict: ScoreVerdict, metadata: Row
+) -> Evaluation:
     return evaluation_of(
         response,
         verdict.label,
@@ -234,7 +236,7 @@ def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row
     )
 
 
-def _details(mark: Mark) -> Row:
+def _details(mark: GivenScore) -> Row:
     said = {"answer": mark.answer, "explanation": mark.explanation, "reason": mark.reason}
     details = {name: value for name, value in said.items() if value is not None}
     return details | filled({"metadata": mark.metadata, "history": mark.history})

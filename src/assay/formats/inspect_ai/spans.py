@@ -154,7 +154,7 @@ def _spans(packed: _Unpacking) -> list[Row]:
     spans: list[Row] = []
     places: dict[bytes, int] = {}
     look = packed.attachments.get if packed.attachments else None
-    pooled = _Pooled(packed.events_data or Pools(), look)
+    pooled = _PooledMessages(packed.events_data or Pools(), look)
     for event in packed.events:
         kind = _text(event["event"]) if "event" in event else ""
         if kind in RESTATED:
@@ -172,7 +172,9 @@ def _spans(packed: _Unpacking) -> list[Row]:
     return spans
 
 
-def _span(event: Mapping[str, Raw], kind: str, parent: int | None, pooled: "_Pooled") -> Row:
+def _span(
+    event: Mapping[str, Raw], kind: str, parent: int | None, pooled: "_PooledMessages"
+) -> Row:
     begins = kind == "span_begin"
     start = _time(event.get("timestamp"))
     end = None if begins else start
@@ -188,7 +190,7 @@ def _span(event: Mapping[str, Raw], kind: str, parent: int | None, pooled: "_Poo
     return {**named, "error": _error(event), "data": data}
 
 
-class _Pooled:
+class _PooledMessages:
     """The messages that events share, given to the first that refers to them."""
 
     def __init__(self, pools: Pools, look: Look | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, TaskMember, leaves
 from assay.formats.lm_eval.tasks.definitions import members
 from assay.formats.lm_eval.tasks.index import index
 from assay.store.keys import digest
@@ -18,7 +18,7 @@ _NOT_KEYS = ("file", "changes", "metadata", "task_alias")
 _OVERRIDES = ("num_fewshot", "generation_kwargs")
 
 
-class Chosen(msgspec.Struct, kw_only=True, dict=True):
+class ChosenTask(msgspec.Struct, kw_only=True, dict=True):
     """A task of an entry. `name` says what is not as the named task defines it."""
 
     definition: Definition
@@ -36,14 +36,14 @@ class Chosen(msgspec.Struct, kw_only=True, dict=True):
         return {**own, "request": mark(self.entry)}
 
 
-def chosen(entries: Sequence[Fields]) -> Iterator[Chosen]:
+def chosen(entries: Sequence[Fields]) -> Iterator[ChosenTask]:
     """The tasks of all entries, in order."""
     for entry in entries:
         for member in requested(**_request(entry)):
             for leaf in leaves(member):
                 assert leaf.definition is not None
                 name = leaf.name + modified(leaf.definition.changes, entry)
-                yield Chosen(definition=leaf.definition, entry=entry, name=name)
+                yield ChosenTask(definition=leaf.definition, entry=entry, name=name)
 
 
 def _request(entry: Fields) -> Fields:
@@ -61,7 +61,7 @@ def request_of(text: str) -> Fields:
     return msgspec.json.decode(text)
 
 
-def refuse(task: Chosen) -> None:
+def refuse(task: ChosenTask) -> None:
     """Raise what is known to be wrong with a task before anything is read."""
     definition = task.definition
     if definition.unsafe_code and not task.entry.get("unsafe_code"):
@@ -82,7 +82,7 @@ def forget() -> None:
 
 
 @cache
-def requested(names: str, include_path: str = "", overrides: str = "{}") -> list[Member]:
+def requested(names: str, include_path: str = "", overrides: str = "{}") -> list[TaskMember]:
     """What one entry asks for; read once for a config."""
     folders = [include_path] if include_path else []
     return members(names.split(","), include_path=folders, overrides=msgspec.json.decode(overrides))

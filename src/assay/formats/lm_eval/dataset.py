@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from assay.formats.lm_eval.asking.data import source_stamp
-from assay.formats.lm_eval.asking.documents import Bound, Generators, asked
+from assay.formats.lm_eval.asking.documents import BoundTask, Generators, asked
 from assay.formats.lm_eval.asking.rows import question_of
-from assay.formats.lm_eval.chosen import Chosen, chosen, identity
-from assay.formats.lm_eval.tasks.definition import Asked, Document, Fields
+from assay.formats.lm_eval.chosen import ChosenTask, chosen, identity
+from assay.formats.lm_eval.tasks.definition import Fields, TaskDocument, TaskRequest
 from assay.registry import dataset
 
 Entries = Sequence[Fields]
@@ -36,7 +36,7 @@ def documents(
     """
     generators = Generators()
     bound = [
-        (task, Bound(task.definition, generators, sound=task.entry.get("sound", False)))
+        (task, BoundTask(task.definition, generators, sound=task.entry.get("sound", False)))
         for task in chosen(benchmarks)
     ]
     for task, source in bound:
@@ -46,7 +46,7 @@ def documents(
             yield f"{task.definition.task}[{document.id}]", _row(task, document)
 
 
-def _row(task: Chosen, document: Document) -> Fields:
+def _row(task: ChosenTask, document: TaskDocument) -> Fields:
     definition = task.definition
     data: Fields = {
         "question": question_of(document.doc),
@@ -67,7 +67,7 @@ def _row(task: Chosen, document: Document) -> Fields:
     }
 
 
-def _requests(task: Chosen, document: Document) -> list[Fields]:
+def _requests(task: ChosenTask, document: TaskDocument) -> list[Fields]:
     entry, repeats = task.entry, task.definition.repeats
     rows: list[Fields] = []
     for request in document.requests:
@@ -104,7 +104,7 @@ def add_continuation(
     rows.append(row)
 
 
-def params_of(request: Asked) -> Fields:
+def params_of(request: TaskRequest) -> Fields:
     """Return the harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])

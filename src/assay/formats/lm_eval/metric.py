@@ -12,7 +12,7 @@ from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
 from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, TaskMember, leaves
 from assay.interfaces import Group, Values
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
@@ -130,7 +130,7 @@ def groups(
     return made
 
 
-def _of_group(group: Group, member: Member, tasks: dict[str, _Task]) -> Iterator[Values]:
+def _of_group(group: Group, member: TaskMember, tasks: dict[str, _Task]) -> Iterator[Values]:
     numbers = group_numbers(member, {name: part.numbers() for name, part in tasks.items()})
     parts = [tasks[leaf.name] for leaf in leaves(member) if leaf.name in tasks]
     for key, value in numbers.values.items():

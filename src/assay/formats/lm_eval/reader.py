@@ -27,7 +27,7 @@ from assay.readers._results import FileResults
 from assay.registry import reader
 
 if TYPE_CHECKING:
-    from assay.formats.lm_eval.logs.samples import Samples, Task
+    from assay.formats.lm_eval.logs.samples import LoggedTask, Samples
 
 _LONGEST_NAME = 60
 _MOST_NAMED = 5
@@ -112,9 +112,9 @@ class HarnessLog(FileResults):
             samples = self._read[part.task] = Samples(part, self._task(part), self.rest, self.odd)
             yield from samples.cases()
 
-    def _task(self, part: TaskSamples) -> "Task":
+    def _task(self, part: TaskSamples) -> "LoggedTask":
         from assay.formats.lm_eval.chosen import mark, modified
-        from assay.formats.lm_eval.logs.samples import Task
+        from assay.formats.lm_eval.logs.samples import LoggedTask
 
         report = part.report
         entry: Fields = {"task": part.task}
@@ -127,7 +127,7 @@ class HarnessLog(FileResults):
             changed["system_instruction"] = report.content.get("system_instruction")
             entry["num_fewshot"] = report.part("n-shot").get(part.task)
         date = report.content.get("date") if report else None
-        return Task(
+        return LoggedTask(
             name=part.task,
             benchmark=part.task + modified({}, changed),
             model=self.experiment.model,

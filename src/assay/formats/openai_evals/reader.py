@@ -106,10 +106,10 @@ def openai_evals(path: Path) -> list[Foreign]:
     found = [
         (file, spec_in(head_of(file))) for file in files_below(path, ".jsonl", ".json", ".log")
     ]
-    return [Results(file, spec) for file, spec in found if spec is not None]
+    return [EvalsRun(file, spec) for file, spec in found if spec is not None]
 
 
-class Results(FileResults):
+class EvalsRun(FileResults):
     """One run, read in two passes over its file."""
 
     format = "openai_evals"

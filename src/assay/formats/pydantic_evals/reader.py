@@ -68,7 +68,7 @@ _RESULT = {"name", "value", "reason", "source", "evaluator_version"}
 @reader
 def pydantic_evals(path: Path) -> list[Foreign]:
     """A file that `to_json` of pydantic_core, or a type adapter, has written of a report; or a folder with some."""
-    return [Report(file) for file in files_below(path, ".json") if _is_report(file)]
+    return [EvaluationReport(file) for file in files_below(path, ".json") if _is_report(file)]
 
 
 def _is_report(file: Path) -> bool:
@@ -85,7 +85,7 @@ def _is_report(file: Path) -> bool:
     return False
 
 
-class Report(FileResults):
+class EvaluationReport(FileResults):
     """One report, streamed."""
 
     format = "pydantic_evals"

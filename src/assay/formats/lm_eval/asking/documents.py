@@ -13,15 +13,15 @@ import numpy as np
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking import fewshot
 from assay.formats.lm_eval.asking.data import Data, load, made_by_functions
-from assay.formats.lm_eval.asking.fewshot import Examples
+from assay.formats.lm_eval.asking.fewshot import ExampleDraws
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.asking.templates import Doc, Resolver, Value, field, prompt
 from assay.formats.lm_eval.tasks.definition import (
-    Asked,
     Definition,
-    Document,
     Fields,
     Hook,
+    TaskDocument,
+    TaskRequest,
     default_generation,
     own_line,
 )
@@ -133,7 +133,7 @@ def as_task_error(definition: Definition, what: str, *passed: type[Exception]) -
         raise failure(error, definition, what) from error
 
 
-class Bound:
+class BoundTask:
     """Its keys as functions of a document, and what the first document says of all: `multiple_input` (doc_to_text is
     the number of a choice) and `multiple_target` (doc_to_target is a list)."""
 
@@ -352,24 +352,26 @@ def chat(messages: list[Message], multiturn: bool = True) -> list[Message]:
 _TOGETHER = 256  # documents that are made while the random generators are the harness's
 
 
-def documents(definition: Definition, *, sound: bool = False, **options: Any) -> Iterator[Document]:
+def documents(
+    definition: Definition, *, sound: bool = False, **options: Any
+) -> Iterator[TaskDocument]:
     """The documents of a task as a run of this task alone has them, with the options of `asked`.
 
     sound: what the harness does wrong is done right: the document and its copies are never among its examples, the
         description does not run into the text after it, a choice that begins with a space gets no second one
     """
-    return asked(Bound(definition, sound=sound), **options)
+    return asked(BoundTask(definition, sound=sound), **options)
 
 
 def asked(
-    bound: Bound,
+    bound: BoundTask,
     *,
     limit: float | None = None,
     samples: Sequence[int] | None = None,
     seed: int = 1234,
     system_instruction: str | None = None,
     chat: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[TaskDocument]:
     """The documents of a task in the order of its data. In a run of several tasks all are bound, with the same
     `Generators`, before one is asked.
 
@@ -391,7 +393,7 @@ def asked(
 
 
 def _chosen(
-    bound: Bound, limit: float | None, samples: Sequence[int] | None
+    bound: BoundTask, limit: float | None, samples: Sequence[int] | None
 ) -> Iterator[tuple[int, Doc, Doc]]:
     """Position, the document that is asked, the document that is scored. They differ where the harness processes the
     documents anew for each of its passes, with a function that draws."""
@@ -421,7 +423,7 @@ def _chosen(
 class _Turns:
     """Examples as messages. Those of templates are kept: they depend on the example alone."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: BoundTask) -> None:
         settings = bound.definition.fewshot_config
         self.settings = settings
         self.multiple_input = bound.multiple_input
@@ -460,12 +462,12 @@ class _Turns:
 class _Maker:
     """Makes documents one after the other, as the examples' random draws need it."""
 
-    def __init__(self, bound: Bound, seed: int, system: str, chat: bool) -> None:
+    def __init__(self, bound: BoundTask, seed: int, system: str, chat: bool) -> None:
         definition = bound.definition
         self.bound = bound
         self.definition = definition
         self.system = system
-        self.examples = Examples(definition, bound.pool, seed, sound=bound.sound)
+        self.examples = ExampleDraws(definition, bound.pool, seed, sound=bound.sound)
         self.turns = _Turns(bound)
         self.params = _generation(definition)
         self.delimiter = _continuation_delimiter(definition, chat)
@@ -473,7 +475,7 @@ class _Maker:
         self.unconditional = "acc_mutual_info" in metrics
         self.begun = False
 
-    def made(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[Document]:
+    def made(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[TaskDocument]:
         for place, doc, scored in docs:
             kept = jsonable(scored)
             # of a sampler of the task's own
@@ -491,7 +493,7 @@ class _Maker:
                 )
                 if not self.begun:
                     raise problem from error
-                document = Document(
+                document = TaskDocument(
                     id=place, doc=kept, target=None, requests=[], error=str(problem)
                 )
             self.begun = True
@@ -499,11 +501,11 @@ class _Maker:
 
     def _document(
         self, place: int, doc: Doc, scored: Doc, kept: Doc, examples: Sequence[Doc]
-    ) -> Document:
+    ) -> TaskDocument:
         bound = self.bound
         if self.definition.output_type == "loglikelihood_rolling":
             target, choices = bound.target(doc), None
-            requests = [Asked(messages=[], continuation=_text(target), rolling=True)]
+            requests = [TaskRequest(messages=[], continuation=_text(target), rolling=True)]
         else:
             prefix = bound.prefix(doc)
             before = [
@@ -523,7 +525,7 @@ class _Maker:
                 )
                 target = bound.target(scored)
             target = question if bound.multiple_input else target
-        return Document(
+        return TaskDocument(
             id=place,
             doc=kept,
             target=jsonable(target),
@@ -540,7 +542,7 @@ class _Maker:
 
     def _requests(
         self, before: list[Message], question: Any, choices: Any, target: Any, prefix: str | None
-    ) -> list[Asked]:
+    ) -> list[TaskRequest]:
         definition = self.definition
         if self.bound.multiple_input:
             contexts = [[*before, *turn(text, None, None, prefix, "", "")] for text in choices]
@@ -549,19 +551,21 @@ class _Maker:
                 [*before, *turn(question, None, None, prefix, definition.target_delimiter, "")]
             ]
         if definition.output_type == "generate_until":
-            return [Asked(messages=messages, params={**self.params}) for messages in contexts]
+            return [TaskRequest(messages=messages, params={**self.params}) for messages in contexts]
         if definition.output_type == "loglikelihood":
-            return [Asked(messages=contexts[0], continuation=_text(target))]
+            return [TaskRequest(messages=contexts[0], continuation=_text(target))]
         options = [self._continuation(choice) for choice in choices]
         if self.bound.multiple_input:
             requests = [
-                Asked(messages=context, continuation=self._continuation(target))
+                TaskRequest(messages=context, continuation=self._continuation(target))
                 for context in contexts
             ]
         else:
-            requests = [Asked(messages=contexts[0], continuation=option) for option in options]
+            requests = [
+                TaskRequest(messages=contexts[0], continuation=option) for option in options
+            ]
         if self.unconditional:
-            requests += [Asked(messages=[], continuation=option) for option in options]
+            requests += [TaskRequest(messages=[], continuation=option) for option in options]
         return requests
 
     def _continuation(self, choice: Any) -> str:

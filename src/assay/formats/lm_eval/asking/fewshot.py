@@ -122,7 +122,7 @@ class SoundSampler(ContextSampler):
 SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
 
 
-class Examples:
+class ExampleDraws:
     """Examples for one document after the other.
 
     The harness removes the evaluated document if the split of the examples and `test_split` are the same, and takes

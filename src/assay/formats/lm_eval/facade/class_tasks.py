@@ -43,10 +43,10 @@ class ConfigurableTask:
     ) -> None:
         own = {"generation_kwargs": default_generation(), **(config or {})}
         self.config = SimpleNamespace(**own)
-        self.dataset = _Names()
+        self.dataset = _SplitNames()
 
 
-class _Names:
+class _SplitNames:
     def __getitem__(self, name: str) -> str:
         return name
 

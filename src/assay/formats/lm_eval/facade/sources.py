@@ -73,7 +73,7 @@ TASKS = f"{PACKAGE}.tasks"
 _NOT_RUN = ("TYPE_CHECKING", "__name__")  # of conditions whose branch does not run in an import
 
 
-class Part(msgspec.Struct):
+class CodePart(msgspec.Struct):
     """What a function, a class or a variable uses, or what runs when the module is imported. `local` has the module's
     own files that it imports, with the names; `loads` the metrics that it takes from the hub ("": a computed name)."""
 
@@ -83,17 +83,17 @@ class Part(msgspec.Struct):
     loads: set[str] = set()
 
 
-class Source(msgspec.Struct):
+class SourceFile(msgspec.Struct):
     """A file's parts by name; what runs in an import is the part "". `files` are all local ones that it can import."""
 
-    parts: dict[str, Part] = {}
+    parts: dict[str, CodePart] = {}
     files: set[Path] = set()
     problem: str = ""
 
 
-def reach(file: Path, attribute: str) -> Part:
+def reach(file: Path, attribute: str) -> CodePart:
     """All that an attribute of a module needs, in this file and in local ones."""
-    whole = Part()
+    whole = CodePart()
     waiting = [(file, ""), (file, attribute)]
     visited: set[tuple[Path, str]] = set()
     while waiting:
@@ -108,31 +108,31 @@ def reach(file: Path, attribute: str) -> Part:
     return whole
 
 
-def source(file: Path) -> Source:
+def source(file: Path) -> SourceFile:
     state = file.stat()
     return _source(file, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=4096)
-def _source(file: Path, _changed: int, _size: int) -> Source:
+def _source(file: Path, _changed: int, _size: int) -> SourceFile:
     try:
         with _parsing, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd escapes, mostly
             tree = ast.parse(file.read_bytes(), filename=str(file))
     except (SyntaxError, ValueError) as error:
-        return Source(problem=f"{file.name}: {error}")
-    parts: dict[str, Part] = {"": _part(_at_import(tree), file, called=True)}
+        return SourceFile(problem=f"{file.name}: {error}")
+    parts: dict[str, CodePart] = {"": _part(_at_import(tree), file, called=True)}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             parts[node.name] = _part(ast.walk(node), file)
         elif isinstance(node, ast.Assign):
             names = (target.id for target in node.targets if isinstance(target, ast.Name))
             parts.update((name, _part(ast.walk(node.value), file)) for name in names)
-    return Source(parts=parts, files={path for path, _ in _part(ast.walk(tree), file).local})
+    return SourceFile(parts=parts, files={path for path, _ in _part(ast.walk(tree), file).local})
 
 
-def _part(nodes: Iterator[ast.AST], file: Path, called: bool = False) -> Part:
-    part = Part()
+def _part(nodes: Iterator[ast.AST], file: Path, called: bool = False) -> CodePart:
+    part = CodePart()
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name, path in _imported(node, file):

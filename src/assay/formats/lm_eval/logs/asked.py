@@ -11,8 +11,7 @@ from msgspec import UNSET, Raw
 from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import add_continuation, params_of
-from assay.formats.lm_eval.tasks.definition import Asked as Request
-from assay.formats.lm_eval.tasks.definition import Fields
+from assay.formats.lm_eval.tasks.definition import Fields, TaskRequest
 
 EMPTY = Raw(b"null")
 
@@ -25,7 +24,7 @@ class Arguments(msgspec.Struct, gc=False):
     arg_2: Raw = EMPTY
 
 
-class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class LoggedSample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line; its subclasses have the task's metrics as fields."""
 
     doc_id: int
@@ -41,7 +40,7 @@ class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     target_hash: str = ""
 
 
-FIXED = {*Sample.__struct_fields__}
+FIXED = {*LoggedSample.__struct_fields__}
 
 
 class Shape:
@@ -52,7 +51,7 @@ class Shape:
         fields: list[tuple[str, Any, Any]] = [(f"value_{at}", Any, UNSET) for at in range(len(own))]
         names = {f"value_{at}": name for at, name in enumerate(own)}
         strict: Any = {"rename": names, "forbid_unknown_fields": True, "gc": False}
-        self.kind = msgspec.defstruct("Line", fields, bases=(Sample,), **strict)
+        self.kind = msgspec.defstruct("Line", fields, bases=(LoggedSample,), **strict)
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self.kind).decode
         self.columns = list(names.items())
         self.known = {*FIXED, *own}
@@ -72,7 +71,7 @@ def arguments_of(value: Any) -> Any:
 _NONE = b"null"
 
 
-class Asked(msgspec.Struct, kw_only=True):
+class AskedDocument(msgspec.Struct, kw_only=True):
     """One document: what was asked, and what came back. `target` is the column of the document that doc_to_target
     names; `more` has arguments that have no place."""
 
@@ -88,7 +87,7 @@ class Asked(msgspec.Struct, kw_only=True):
     more: Fields = {}
 
 
-class Asking:
+class LoggedAsking:
     """How one task asks; `config` is its definition as the log has it."""
 
     def __init__(self, config: Fields) -> None:
@@ -104,10 +103,10 @@ class Asking:
         self._target = target if target and "{" not in target else "target"
         self._settings: dict[bytes, Fields] = {}
 
-    def of(self, sample: Any) -> Asked:
+    def of(self, sample: Any) -> AskedDocument:
         doc = sample.doc
         is_object = type(doc) is dict
-        asked = Asked(
+        asked = AskedDocument(
             requests=[],
             prompt="",
             question=question_of(doc) if is_object else "",
@@ -141,7 +140,7 @@ class Asking:
             request["repeats"] = self._repeats
         return request
 
-    def _answer(self, asked: Asked, texts: list[str], choices: list[Fields]) -> None:
+    def _answer(self, asked: AskedDocument, texts: list[str], choices: list[Fields]) -> None:
         output: Fields = {}
         if choices:
             likely = [choice["logprob"] for choice in choices]
@@ -165,19 +164,19 @@ class Asking:
         if params is None:
             settings = msgspec.json.decode(given)
             is_known = isinstance(settings, dict)
-            params = params_of(Request(messages=[], params=settings)) if is_known else {}
+            params = params_of(TaskRequest(messages=[], params=settings)) if is_known else {}
             if len(self._settings) < 1000:
                 self._settings[given] = params
         return params
 
 
-def _add_prompt(asked: Asked, context: Any, chat: list[Fields] | None) -> None:
+def _add_prompt(asked: AskedDocument, context: Any, chat: list[Fields] | None) -> None:
     said = [str(message.get("content", "")) for message in chat or ()]
     asked.prompt = "\n\n".join(said) if chat else _joined(context)
     asked.messages = chat if chat and len(chat) > 1 else None
 
 
-def _add_continuation(asked: Asked, context: Any, given: bytes) -> str:
+def _add_continuation(asked: AskedDocument, context: Any, given: bytes) -> str:
     """Add a request for a likelihood; return the continuation, nothing for one of a whole text."""
     text = _joined(context)
     if given == _NONE:

@@ -20,7 +20,7 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     rows_of,
 )
-from assay.formats.lm_eval.logs.asked import FIXED, Asked, Asking, Shape, arguments_of
+from assay.formats.lm_eval.logs.asked import FIXED, AskedDocument, LoggedAsking, Shape, arguments_of
 from assay.formats.lm_eval.logs.files import NONE, TaskReport, TaskSamples, is_number
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
@@ -37,7 +37,7 @@ _OF_TASK = "it is aggregated by a function of the task, which a log does not hav
 _AGAIN = "some of its tasks were run again later"
 
 
-class Values:
+class LoggedValues:
     """The values of one task, by label."""
 
     def __init__(self, config: Fields) -> None:
@@ -100,7 +100,7 @@ class Values:
 
 
 def group_headlines(
-    report: TaskReport, values: Mapping[str, Values], again: Sequence[str]
+    report: TaskReport, values: Mapping[str, LoggedValues], again: Sequence[str]
 ) -> list[Headline]:
     """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
     log does not say. `again`: tasks whose rows are of a later run."""
@@ -141,7 +141,7 @@ _KEY = (1 << 64) - 1
 _LONGEST_LIST = 10_000  # characters of a target that is read as a list
 
 
-class Task(NamedTuple):
+class LoggedTask(NamedTuple):
     """What all rows of a task have in common."""
 
     name: str
@@ -169,13 +169,13 @@ class _Pipeline:
 class Samples:
     """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
 
-    def __init__(self, part: TaskSamples, task: Task, rest: Rest, odd: Counter[str]) -> None:
+    def __init__(self, part: TaskSamples, task: LoggedTask, rest: Rest, odd: Counter[str]) -> None:
         self.part = part
         self.task = task
-        self.values = Values(task.config)
+        self.values = LoggedValues(task.config)
         self.rejected: list[str] = []
         self._rest, self._odd = rest, odd
-        self._asking = Asking(task.config)
+        self._asking = LoggedAsking(task.config)
         self._shape = Shape(())
         self._answered = Seen()
         self._pipelines: dict[str, _Pipeline] = {}
@@ -277,7 +277,7 @@ class Samples:
         )
         return self._item(sample, id, asked), response
 
-    def _item(self, sample: Any, id: str, asked: Asked) -> Fields:
+    def _item(self, sample: Any, id: str, asked: AskedDocument) -> Fields:
         data = {
             "question": asked.question,
             "doc": sample.doc,

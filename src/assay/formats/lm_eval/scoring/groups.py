@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Fields, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Fields, TaskMember, leaves
 
 Key = tuple[str, str]  # metric, filter
 
@@ -21,7 +21,7 @@ class TaskNumbers(msgspec.Struct, kw_only=True):
     weights: dict[Key, dict[str, int]] = {}
 
 
-def group_numbers(group: Member, tasks: Mapping[str, TaskNumbers]) -> TaskNumbers:
+def group_numbers(group: TaskMember, tasks: Mapping[str, TaskNumbers]) -> TaskNumbers:
     """Return those of one group, from all tasks below it. A group without `aggregate_metric_list` has no values."""
     present = {leaf.name: tasks[leaf.name] for leaf in leaves(group) if leaf.name in tasks}
     made = TaskNumbers()
@@ -49,7 +49,7 @@ def _add_mean(made: TaskNumbers, key: Key, tasks: Mapping[str, TaskNumbers], wei
     made.stderrs[key] = _stderr(stderrs, weights.values() if weigh else None)
 
 
-def groups(members: Sequence[Member]) -> Iterator[Member]:
+def groups(members: Sequence[TaskMember]) -> Iterator[TaskMember]:
     """Yield every group, an outer one before those inside."""
     for member in members:
         if member.definition is None:

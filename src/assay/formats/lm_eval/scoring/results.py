@@ -57,7 +57,7 @@ def results(
     with code_runs_in(sandbox):
         made = filtered_responses(definition, [doc] * len(responses), responses, sound=sound)
         for name, given in made.items():
-            case = _Answered(definition, doc, target, choices, given, multiple_target, sound)
+            case = _FilteredAnswers(definition, doc, target, choices, given, multiple_target, sound)
             scored = called(case.values, what, definition.file)
             values |= {(metric, name): plain(value) for metric, value in scored.items()}
     return values
@@ -82,7 +82,7 @@ def _likelihood(definition: Definition, answer: Any) -> Any:
     return answer[0] if definition.output_type == "loglikelihood_rolling" else tuple(answer)
 
 
-class _Answered:
+class _FilteredAnswers:
     """A document with what one filter made of its answers."""
 
     def __init__(

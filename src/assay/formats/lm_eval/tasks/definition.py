@@ -70,7 +70,7 @@ def default_generation(until: str = "\n\n") -> Fields:
     return {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": [until]}
 
 
-class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FewShotKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How examples are chosen and shown; what is unset is the task's own."""
 
     sampler: str | Hook = "default"
@@ -113,7 +113,7 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=
     description: str = ""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
-    fewshot_config: FewShot = msgspec.field(default_factory=FewShot)
+    fewshot_config: FewShotKeys = msgspec.field(default_factory=FewShotKeys)
     num_fewshot: int | None = None
     metric_list: list[Fields] | None = None
     output_type: OutputType = "generate_until"
@@ -126,7 +126,7 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=
     metadata: Fields = {}
 
 
-class Document(msgspec.Struct, kw_only=True):
+class TaskDocument(msgspec.Struct, kw_only=True):
     """A document with what is asked about it. `messages` of a request have a `delimiter` each: the plain text is all
     contents and delimiters, a chat has the contents only.
 
@@ -139,12 +139,12 @@ class Document(msgspec.Struct, kw_only=True):
     doc: Fields
     target: Any
     choices: list[str] | None = None
-    requests: list["Asked"]
+    requests: list["TaskRequest"]
     multiple_target: bool = False
     error: str = ""
 
 
-class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TaskRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One request: a generation with `params` (the harness's generation_kwargs), or the likelihood of `continuation`
     after the messages; `rolling`: of a whole text."""
 
@@ -154,18 +154,18 @@ class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
     rolling: bool = False
 
 
-class Member(msgspec.Struct, kw_only=True):
+class TaskMember(msgspec.Struct, kw_only=True):
     """A task or a group of a group; a group's numbers are made of its tasks' by `aggregate`."""
 
     name: str
     alias: str | None = None
     definition: Definition | None = None
-    members: list["Member"] = []
+    members: list["TaskMember"] = []
     aggregate: list[Fields] = []
     version: Any = None
 
 
-def leaves(member: Member) -> list[Member]:
+def leaves(member: TaskMember) -> list[TaskMember]:
     """The tasks of a group and of the groups inside, in order."""
     if member.definition:
         return [member]

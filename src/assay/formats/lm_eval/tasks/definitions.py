@@ -9,7 +9,7 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, TaskMember, leaves
 from assay.formats.lm_eval.tasks.index import IndexEntry, Progress, TaskIndex, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
 
@@ -22,7 +22,7 @@ def members(
     include_path: Sequence[str | Path] = (),
     overrides: Fields | None = None,
     progress: Progress | None = None,
-) -> list[Member]:
+) -> list[TaskMember]:
     """Return what the names stand for, in their order. A tag stands for its tasks, a pattern for all names that match it.
 
     `overrides` are keys of the task that replace those of its YAML; `generation_kwargs` and `metadata` are updated, and
@@ -30,7 +30,7 @@ def members(
     """
     whole = index(include_path, progress)
     build = _Build(whole, overrides or {})
-    items: dict[str, Member] = {}
+    items: dict[str, TaskMember] = {}
     for entry in _entries(
         [part.strip() for name in names for part in name.split(",") if part.strip()], whole
     ):
@@ -40,7 +40,7 @@ def members(
     return list(items.values())
 
 
-def definitions(items: Sequence[Member]) -> list[Definition]:
+def definitions(items: Sequence[TaskMember]) -> list[Definition]:
     """Return the tasks of members, each once, in order."""
     found = [leaf.definition for item in items for leaf in leaves(item)]
     return list({task.task: task for task in found if task is not None}.values())
@@ -101,7 +101,7 @@ def _of_file(file: Path) -> IndexEntry:
     return entry
 
 
-def _check_shared(items: Sequence[Member]) -> None:
+def _check_shared(items: Sequence[TaskMember]) -> None:
     owner: dict[str, str] = {}
     for item in items:
         for task in definitions([item]):
@@ -119,7 +119,7 @@ class _Build:
         self.parsed: dict[Path, Fields] = {}
         self.open: list[str] = []  # groups that are being built, the outermost first
 
-    def entry(self, entry: IndexEntry, outer: Fields) -> list[Member]:
+    def entry(self, entry: IndexEntry, outer: Fields) -> list[TaskMember]:
         """`outer`: keys that a group sets for its tasks."""
         if entry.kind == "tag":
             tasks = [self.whole.entries.get(name) for name in entry.members]
@@ -129,12 +129,12 @@ class _Build:
             return [self.group(entry.name, keys, outer, entry.file)]
         return [self.task({**keys, **outer}, entry.file)]
 
-    def task(self, keys: Fields, file: str) -> Member:
+    def task(self, keys: Fields, file: str) -> TaskMember:
         task = definition(keys, file, self.overrides)
         version = task.metadata.get("version")
-        return Member(name=task.task, alias=task.task_alias, definition=task, version=version)
+        return TaskMember(name=task.task, alias=task.task_alias, definition=task, version=version)
 
-    def group(self, name: str, keys: Fields, outer: Fields, file: str) -> Member:
+    def group(self, name: str, keys: Fields, outer: Fields, file: str) -> TaskMember:
         if name in self.open:
             raise UserError(
                 f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}",
@@ -143,12 +143,12 @@ class _Build:
         own = {key: value for key, value in keys.items() if key not in {*_GROUP_KEYS, "tag"}}
         aggregate = keys.get("aggregate_metric_list") or []
         self.open.append(name)
-        children: dict[str, Member] = {}
+        children: dict[str, TaskMember] = {}
         for item in list_of(keys.get("task")):
             inner = self.member(item, name, {**own, **outer}, file)
             children |= {child.name: child for child in inner}
         self.open.pop()
-        return Member(
+        return TaskMember(
             name=name,
             alias=keys.get("group_alias"),
             members=list(children.values()),
@@ -156,7 +156,7 @@ class _Build:
             version=fields_of(keys.get("metadata")).get("version"),
         )
 
-    def member(self, item: Any, group: str, outer: Fields, file: str) -> list[Member]:
+    def member(self, item: Any, group: str, outer: Fields, file: str) -> list[TaskMember]:
         """Return what a line of a group's list stands for: a name, a name with keys, or a group or task that is written
         there."""
         keys = fields_of(item) if isinstance(item, dict) else {"task": item}

@@ -16,7 +16,7 @@ from assay.formats.lm_eval.facade.importing import METRICS, NAMES
 from assay.formats.lm_eval.facade.sources import ALWAYS, PACKAGE, reach, source
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
-    FewShot,
+    FewShotKeys,
     Fields,
     Hook,
     OutputType,
@@ -149,7 +149,7 @@ _STRUCTURE = {"tag", "group", "task_list"}  # of the index, not of the task
 _UPDATED = ("generation_kwargs", "metadata")
 _OWN = {"file", "changes"}
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Definition)}
-_FEW_SHOT = {name: name for name in FewShot.__struct_fields__} | {"split": "fewshot_split"}
+_FEW_SHOT = {name: name for name in FewShotKeys.__struct_fields__} | {"split": "fewshot_split"}
 _NOT_INHERITED = {"sampler", "samples", "fewshot_indices"}
 
 
@@ -227,13 +227,13 @@ def _with_defaults(keys: Fields, where: str) -> Definition:
         kwargs.setdefault("until", [task.fewshot_delimiter])
     elif task.output_type == "generate_until":
         task.generation_kwargs = default_generation(task.fewshot_delimiter)
-    _check_names(few_shot, FewShot.__struct_fields__, f"{where}: fewshot_config")
+    _check_names(few_shot, FewShotKeys.__struct_fields__, f"{where}: fewshot_config")
     inherited = {
         name: getattr(task, outer)
         for name, outer in _FEW_SHOT.items()
         if name not in _NOT_INHERITED
     }
-    task.fewshot_config = FewShot(**inherited | few_shot)
+    task.fewshot_config = FewShotKeys(**inherited | few_shot)
     return task
 
 
