@@ -10,7 +10,7 @@ from jinja2 import UndefinedError
 
 from assay.errors import AssayError
 from assay.formats.lm_eval.asking.data import Data, library
-from assay.formats.lm_eval.asking.documents import BoundTask, asked
+from assay.formats.lm_eval.asking.documents import BoundTask, asked_documents
 from assay.formats.lm_eval.scoring.aggregations import aggregate, stderr
 from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.tasks.definition import Definition, Hook, TaskDocument
@@ -162,7 +162,7 @@ def bind(definition: Definition, made: list[dict[str, Any]]) -> list[TaskDocumen
     bound = BoundTask(
         definition, data=Data(definition, dict.fromkeys(splits_of(definition), table))
     )
-    documents = list(asked(bound))
+    documents = list(asked_documents(bound))
     for document in documents:
         if document.error:
             raise ValueError(document.error)

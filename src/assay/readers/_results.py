@@ -41,7 +41,7 @@ def small_yaml(file: Path) -> Row:
     return fields_of(found)
 
 
-def filled(fields: Mapping[str, Any]) -> Row:
+def without_empty(fields: Mapping[str, Any]) -> Row:
     """Return the fields that are not empty; 0 and false are values."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 

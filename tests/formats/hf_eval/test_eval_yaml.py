@@ -11,7 +11,7 @@ import assay
 from assay.config import load
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import config_of
-from assay.formats.hf_eval.dataset import filled, hf_eval, item_of
+from assay.formats.hf_eval.dataset import fill_template, hf_eval, item_of
 from assay.formats.hf_eval.definition import EvalTask, Step, is_eval, task_of
 
 ROWS = [
@@ -201,7 +201,7 @@ def task_spec(**fields: Any) -> Any:
 
 def test_templates_reach_nothing_but_names() -> None:
     assert (
-        filled("{a} {a.__class__} {a[0]} {b} {{a}} {a!r}", {"a": "x"})
+        fill_template("{a} {a.__class__} {a[0]} {b} {{a}} {a!r}", {"a": "x"})
         == "x {a.__class__} {a[0]} {b} {a} {a!r}"
     )
 

@@ -200,7 +200,7 @@ PAIRS = [(at % 2, at % 2 if at % 10 else 1 - at % 2) for at in range(100)]
 def test_other_aggregations_stay_within_their_range(
     aggregation: Any, values: list[Any], least: float, most: float, error: float
 ) -> None:
-    part = Part(aggregations.restored(values), aggregation=aggregation)
+    part = Part(aggregations.restored_values(values), aggregation=aggregation)
     part.values = values
     assert part.scale == (least, most)
     found = _from_stderr(part.value, error, [part], 0.95)

@@ -66,7 +66,7 @@ class EvalscopeRun(FileResults):
     def __init__(self, files: RunFiles) -> None:
         self.run = files
         self.reports = [report for file in files.reports if (report := read_report(file))]
-        self.parts = [(part, *self._named(part)) for part in files.parts]
+        self.parts = [(part, *self._dataset_and_subset(part)) for part in files.parts]
         models = dict.fromkeys(part.model for part in files.parts if part.model)
         datasets = "+".join(dict.fromkeys(dataset for _, dataset, _ in self.parts))
         named = "-".join([datasets, *(models if len(models) == 1 else ())])
@@ -77,7 +77,7 @@ class EvalscopeRun(FileResults):
         super().begin()
         self._sums = Sums()
 
-    def _named(self, part: SubsetFiles) -> tuple[str, str]:
+    def _dataset_and_subset(self, part: SubsetFiles) -> tuple[str, str]:
         """Dataset and subset, which the file's name has with a line between them."""
         config = self.run.config
         named = [*(config.get("datasets") or ()), *(config.get("resolved_benchmarks") or ())]
@@ -127,7 +127,7 @@ class EvalscopeRun(FileResults):
         for part, dataset, subset in self.parts:
             predictions, reviews = SampleLines(part.predictions), SampleLines(part.reviews)
             self.further += [*predictions.problems, *reviews.problems]
-            requested = self._requested(part, dataset, subset)
+            requested = self._planned_of(part, dataset, subset)
             present = predictions.places.keys() | reviews.places.keys()
             expected = max(requested or 0, max(present, default=-1) + 1)
             if expected > len(present) + _MOST_LOST:
@@ -146,7 +146,7 @@ class EvalscopeRun(FileResults):
     def rejected(self) -> int:
         return len(self.further)
 
-    def _requested(self, part: SubsetFiles, dataset: str, subset: str) -> int | None:
+    def _planned_of(self, part: SubsetFiles, dataset: str, subset: str) -> int | None:
         for report in self.reports:
             if report.get("dataset_name") == dataset and report.get("model_name") == part.model:
                 subsets = fields_of(fields_of(report.get("execution_summary")).get("subsets"))
@@ -183,16 +183,16 @@ class EvalscopeRun(FileResults):
             )
             response = missing_response(item, sample)
             labels = missing_evaluations(response, reviews.labels)
-            yield ForeignCase(item, response, self._counted(sample, labels))
+            yield ForeignCase(item, response, self._count(sample, labels))
 
     def _case(self, sample: EvaluatedSample, labels: Collection[str]) -> ForeignCase:
         item = item_of(sample)
         response = answer_of(sample, item, self.rest)
         self.odd["unreviewed"] += not sample.review
         evaluations = list(evaluations_of(sample, response, labels, self.rest))
-        return ForeignCase(item, response, self._counted(sample, evaluations))
+        return ForeignCase(item, response, self._count(sample, evaluations))
 
-    def _counted(self, sample: EvaluatedSample, evaluations: list[Evaluation]) -> list[Evaluation]:
+    def _count(self, sample: EvaluatedSample, evaluations: list[Evaluation]) -> list[Evaluation]:
         place = (sample.model, sample.dataset, sample.subset)
         for row in evaluations:
             self._sums.add(place, row.label, row.score, counted=row.label in sample.values)

@@ -48,11 +48,11 @@ class EvaluatedSample(msgspec.Struct):
     @property
     def number(self) -> int:
         """Return the number of the repeat."""
-        given = self.scored.get("generation_index")
+        given = self.sample_score.get("generation_index")
         return given if isinstance(given, int) else self.index % max(1, self.repeats)
 
     @property
-    def scored(self) -> Row:
+    def sample_score(self) -> Row:
         return fields_of(self.review.get("sample_score"))
 
     @property
@@ -61,7 +61,7 @@ class EvaluatedSample(msgspec.Struct):
 
     @property
     def score(self) -> Row:
-        return fields_of(self.scored.get("score"))
+        return fields_of(self.sample_score.get("score"))
 
     @property
     def values(self) -> Row:
@@ -79,7 +79,7 @@ def item_of(sample: EvaluatedSample) -> Row:
     target = sample.review.get("target")
     listed = list_of(target)
     truth = listed[0] if len(listed) == 1 else target
-    own = fields_of(sample.scored.get("sample_metadata") or sample.prediction.get("metadata"))
+    own = fields_of(sample.sample_score.get("sample_metadata") or sample.prediction.get("metadata"))
     users = [content_text(entry.get("content")) for entry in asked if entry.get("role") == "user"]
     data: Row = {"question": "".join(users[-1:])}
     if len(asked) > 1 or (asked and not isinstance(asked[0].get("content"), str)):

@@ -26,15 +26,15 @@ class Sum(NamedTuple):
     left_out: int = 0
 
     @property
-    def counted(self) -> int:
+    def size(self) -> int:
         return self.scored + self.zeros
 
     @property
     def mean(self) -> float | None:
-        return self.total / self.counted if self.counted else None
+        return self.total / self.size if self.size else None
 
     @property
-    def rounded(self) -> float | None:
+    def rounded_mean(self) -> float | None:
         return None if self.mean is None else round(self.mean, _DIGITS)
 
 
@@ -105,7 +105,7 @@ def _macro_scores(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> 
         yield _headline(label, "macro score", theirs, where, _mean_of(map(_micro, of_category)))
     for category, own in zip(categories, of_category, strict=True):
         named = f"macro score of {' / '.join(map(str, category.get('name') or ()))}"
-        ours = _mean_of(each.rounded for each in own)
+        ours = _mean_of(each.rounded_mean for each in own)
         yield _headline(label, named, category.get("macro_score"), where, ours)
 
 
@@ -116,7 +116,7 @@ def _score(
     some failures as 0 and left out others."""
     found = list(sums or ())
     every = _together(found)
-    is_equal = value is None or every.rounded in (None, value)
+    is_equal = value is None or every.rounded_mean in (None, value)
     is_cut = is_equal and value in (0.0, 1.0) and every.mean not in (None, value)
     if sums is None or not is_equal or is_cut or (every.zeros and every.left_out):
         ours = _micro(found) if micro or is_cut else every.mean
@@ -135,7 +135,7 @@ def _headline(
 
 def _micro(sums: Iterable[Sum]) -> float | None:
     """Return the mean of rounded means, weighted by their counts."""
-    means = [(each.rounded, each.counted) for each in sums]
+    means = [(each.rounded_mean, each.size) for each in sums]
     total = sum(count for _, count in means)
     products = sum((mean or 0.0) * count for mean, count in means)
     return round(products / total, _DIGITS) if total else None

@@ -12,7 +12,7 @@ from assay.analysis.compare.paired import read_sides
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.readers._results import filled
+from assay.readers._results import without_empty
 from assay.store.table.facets import text_of
 
 Row = dict[str, Any]
@@ -108,7 +108,7 @@ def _metric(result: MetricResult, measure: Measured | None) -> Row:
         "metric_kind": kind,
         "lower_is_better": lower,
         "additional_details": texts({"label": row["label"]}),
-        "metric_parameters": filled(parameters),
+        "metric_parameters": without_empty(parameters),
     }
     is_mean = measure is not None and measure.values is not None and measure.bound.verdicts
     if result.models and result.binary and (is_mean or own in _SHARES):

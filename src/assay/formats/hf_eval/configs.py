@@ -106,7 +106,7 @@ def source_of(file: Path, task: EvalTask, repository: str, revision: str) -> Row
     if repository:
         place = {"name": repository, "subset": _subset(task), "split": task.split}
         return {"type": "hf", **place, "revision": revision}
-    paths = _declared(folder, task) or _named(folder, task)
+    paths = _declared_files(folder, task) or _usual_files(folder, task)
     if paths:
         return {"path": paths}
     raise UserError(
@@ -120,7 +120,7 @@ def _subset(task: EvalTask) -> str:
     return "" if task.config == "default" else task.config
 
 
-def _declared(folder: Path, task: EvalTask) -> list[str]:
+def _declared_files(folder: Path, task: EvalTask) -> list[str]:
     """The files that the front matter of the README names for this config and split."""
     card = folder / "README.md"
     try:
@@ -166,7 +166,7 @@ def _inside(folder: Path, pattern: str) -> list[Path]:
     )
 
 
-def _named(folder: Path, task: EvalTask) -> list[str]:
+def _usual_files(folder: Path, task: EvalTask) -> list[str]:
     """Files that are called like the split, in the usual places."""
     name = re.compile(rf"{re.escape(task.split)}([-_.].*)?\.({_FORMATS})(\.gz|\.zst)?")
     inner = _subset(task)

@@ -65,7 +65,7 @@ def item_of(task: EvalTask, row: Row, number: int, place: str) -> Row:
     choices = _choices(fields, row, place)
     target = _target(fields, row, choices is not None, place)
     if task.shuffle_choices and choices:
-        choices, target = _shuffled(choices, target, number, place)
+        choices, target = _shuffle(choices, target, number, place)
     if any(step.name == "choice" for step in task.scorers):
         _check_letters(target, choices or [], place)
     data: Row = {
@@ -135,7 +135,7 @@ def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | li
     return str(target)
 
 
-def _shuffled(
+def _shuffle(
     choices: list[str], target: str | list[str], number: int, place: str
 ) -> tuple[list[str], str | list[str]]:
     """In an order that depends on the number of the row only, the letters of the target with them."""
@@ -189,7 +189,7 @@ def messages_of(
         template = str(solver.args.get("template") or "")
         params = {name: value for name, value in solver.args.items() if name != "template"}
         if solver.name in ("system_message", "user_message"):
-            text = filled(template, {**metadata, **params})
+            text = fill_template(template, {**metadata, **params})
             if solver.name == "user_message":
                 messages = [*messages, {"role": "user", "content": text}]
             else:
@@ -218,11 +218,11 @@ def _rewritten(
         listed = [letter_of(n) for n in range(len(choices))]
         lines = [f"{letter}) {choice}" for letter, choice in zip(listed, choices, strict=True)]
         own = {"question": prompt, "choices": "\n".join(lines), "letters": ",".join(listed)}
-        text = filled(options.template or _question(options), own)
+        text = fill_template(options.template or _question(options), own)
     elif solver.name == "chain_of_thought":
-        text = filled(template or _REASON, {"prompt": prompt})
+        text = fill_template(template or _REASON, {"prompt": prompt})
     else:
-        text = filled(template, {**values, "prompt": prompt})
+        text = fill_template(template, {**values, "prompt": prompt})
     others = [part for part in parts if part.get("type") != "text"]
     rewritten = [{"type": "text", "text": text}, *others] if others else text
     return [*messages[:at], {**messages[at], "content": rewritten}, *messages[at + 1 :]]
@@ -243,14 +243,14 @@ def letter_of(number: int) -> str:
     return LETTERS[number] if number < len(LETTERS) else str(number - len(LETTERS) + 1)
 
 
-def filled(template: str, values: Mapping[str, Any]) -> str:
+def fill_template(template: str, values: Mapping[str, Any]) -> str:
     """`{name}` becomes the value of this name; one that nobody knows stays. Doubled braces stand for one. No attribute
     or item of a value can be reached: templates are a stranger's."""
 
-    def put(place: re.Match[str]) -> str:
+    def value_at(place: re.Match[str]) -> str:
         if place[1] is None:
             return place[0][0]
         value = values.get(place[1])
         return place[0] if value is None else str(value)
 
-    return _PLACE.sub(put, template)
+    return _PLACE.sub(value_at, template)

@@ -33,11 +33,11 @@ from assay.formats.inspect_ai.spans import (
     message_rows,
     part_row,
     refuses,
-    resolved,
-    settled,
+    resolve,
+    settle,
     thoughts,
 )
-from assay.readers._results import filled
+from assay.readers._results import without_empty
 from assay.records import Evaluation, Response, ResponseOutcome
 
 _FINISH = {"max_tokens": "length", "model_length": "length"}
@@ -62,8 +62,8 @@ def case_of(sample: LogSample, unknown: Row, around: Around) -> ForeignCase:
     """Return all rows of a sample; ValueError if its parts are not what they should be."""
     look = lookup(sample.attachments)
     if look is not None:
-        sample.input = resolved(sample.input, look)
-        sample.messages = resolved(sample.messages, look)
+        sample.input = resolve(sample.input, look)
+        sample.messages = resolve(sample.messages, look)
     choice = sample.output.choices[0] if sample.output.choices else None
     response = _response(sample, choice, around)
     response.metadata = _metadata(sample, choice, around, {**unknown, **_unshown(sample)}, look)
@@ -145,7 +145,7 @@ def _add_usage(row: Response, usage: ModelUsage) -> None:
 def _add_choice(row: Response, choice: OutputChoice, look: Look | None) -> None:
     content = choice.message.content
     if not isinstance(content, str):
-        content = resolved(content, look) if look is not None else content
+        content = resolve(content, look) if look is not None else content
         row.reasoning = thoughts(content)
     if choice.message.tool_calls:
         row.tool_calls = calls_row(choice.message.tool_calls)
@@ -173,7 +173,7 @@ def _metadata(
         metadata["finish_reason"] = _FINISH.get(choice.stop_reason, choice.stop_reason)
     parts = kept_of_response(sample)
     if look is not None:
-        parts = {name: settled(raw, look) for name, raw in parts.items()}
+        parts = {name: settle(raw, look) for name, raw in parts.items()}
     for name in ("started_at", "total_time", "working_time", "turn_count"):
         if (value := getattr(sample, name)) is not None:
             parts[name] = value
@@ -239,4 +239,4 @@ def _evaluation(
 def _details(mark: GivenScore) -> Row:
     said = {"answer": mark.answer, "explanation": mark.explanation, "reason": mark.reason}
     details = {name: value for name, value in said.items() if value is not None}
-    return details | filled({"metadata": mark.metadata, "history": mark.history})
+    return details | without_empty({"metadata": mark.metadata, "history": mark.history})

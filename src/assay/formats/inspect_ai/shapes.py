@@ -154,13 +154,13 @@ class Decoder:
     def __call__(self, data: bytes | Raw) -> tuple[LogSample, Row]:
         """A sample and its unknown fields; ValueError if it is not a sample."""
         try:
-            return self._decoded(data)
+            return self._sample_of(data)
         except msgspec.ValidationError:
             raise
         except (ValueError, RecursionError):
-            return self._decoded(finite(bytes(data)))
+            return self._sample_of(finite(bytes(data)))
 
-    def _decoded(self, data: bytes | Raw) -> tuple[LogSample, Row]:
+    def _sample_of(self, data: bytes | Raw) -> tuple[LogSample, Row]:
         try:
             return self._decode(data), {}
         except msgspec.ValidationError:

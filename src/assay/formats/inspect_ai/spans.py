@@ -35,20 +35,20 @@ def lookup(attachments: Part) -> Look | None:
     return look
 
 
-def resolved(value: Any, look: Look) -> Any:
+def resolve(value: Any, look: Look) -> Any:
     """Return the value with what its references refer to; an unknown reference stays."""
     if isinstance(value, str):
         return look(value[len(_REFERENCE) :], value) if value.startswith(_REFERENCE) else value
     if isinstance(value, list):
-        return [resolved(inner, look) for inner in list_of(value)]
+        return [resolve(inner, look) for inner in list_of(value)]
     if isinstance(value, dict):
-        return {name: resolved(inner, look) for name, inner in fields_of(value).items()}
+        return {name: resolve(inner, look) for name, inner in fields_of(value).items()}
     return value
 
 
-def settled(raw: Raw, look: Look | None) -> Any:
+def settle(raw: Raw, look: Look | None) -> Any:
     """Return a part that is passed on: bytes as they are, unless they refer to attachments."""
-    return resolved(_PLAIN(raw), look) if look is not None and _MARK in bytes(raw) else raw
+    return resolve(_PLAIN(raw), look) if look is not None and _MARK in bytes(raw) else raw
 
 
 def message_rows(messages: list[Row]) -> list[Row]:
@@ -183,7 +183,7 @@ def _span(
     left_out = _OF_SPAN if begins else _OWN
     data: Row = {name: raw for name, raw in event.items() if name not in left_out}
     if pooled.look is not None:
-        data = {name: settled(raw, pooled.look) for name, raw in data.items()}
+        data = {name: settle(raw, pooled.look) for name, raw in data.items()}
     if kind == "model":
         pooled.fill(event, data)
     named = {"name": _name(event, kind), "parent": parent, "start": start, "end": end}
@@ -211,7 +211,7 @@ class _PooledMessages:
                 new = self._new(refs, self._pools.calls, self._calls)
                 call["messages"], call["earlier_messages"] = new
             data["call"] = {
-                name: settled(part, self.look) if isinstance(part, Raw) else part
+                name: settle(part, self.look) if isinstance(part, Raw) else part
                 for name, part in call.items()
             }
 
@@ -222,7 +222,7 @@ class _PooledMessages:
         numbers = [*chain.from_iterable(ranges)]
         new = [number for number in numbers if number not in seen]
         seen.update(new)
-        return [settled(pool[number], self.look) for number in new], len(numbers) - len(new)
+        return [settle(pool[number], self.look) for number in new], len(numbers) - len(new)
 
 
 def _refs(raw: Raw) -> list[tuple[int, int]]:

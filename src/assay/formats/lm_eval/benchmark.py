@@ -24,7 +24,7 @@ _ASKS = {
 }
 
 
-def described(definition: Definition) -> dict[str, str]:
+def facts_of(definition: Definition) -> dict[str, str]:
     """Facts, by name."""
     split = definition.test_split or definition.validation_split or ""
     facts = {
@@ -109,10 +109,10 @@ class Harness:
 
     def problem(self, entry: Fields) -> UserError | None:
         """Why an entry cannot run, as far as names tell."""
-        from assay.formats.lm_eval.chosen import chosen, refuse
+        from assay.formats.lm_eval.chosen import chosen_tasks, refuse
 
         try:
-            for task in chosen([entry]):
+            for task in chosen_tasks([entry]):
                 refuse(task)
         except UserError as error:
             return error
@@ -153,8 +153,8 @@ class Harness:
         items = members([name], include_path=folders)
         tasks = definitions(items)
         if entry.kind == "task":
-            facts = {"kind": "task", "file": entry.file, **described(tasks[0])}
-            return _filled(facts), "" if "to bring them" in facts else example(tasks[0])
+            facts = {"kind": "task", "file": entry.file, **facts_of(tasks[0])}
+            return _present(facts), "" if "to bring them" in facts else example(tasks[0])
         listed = items[0].members if entry.kind == "group" else items
         numbers = dict.fromkeys(
             str(part.get("metric")) for member in items for part in member.aggregate
@@ -164,7 +164,7 @@ class Harness:
             "file": entry.file,
             "numbers": ", ".join(numbers),
         }
-        return _filled({**facts, "members": ", ".join(member.name for member in listed)}), ""
+        return _present({**facts, "members": ", ".join(member.name for member in listed)}), ""
 
     def pull(
         self,
@@ -181,5 +181,5 @@ class Harness:
         return pull(tasks, Path(folder), progress)
 
 
-def _filled(facts: Mapping[str, str]) -> dict[str, str]:
+def _present(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}

@@ -36,13 +36,13 @@ class ChosenTask(msgspec.Struct, kw_only=True, dict=True):
         return {**own, "request": mark(self.entry)}
 
 
-def chosen(entries: Sequence[Fields]) -> Iterator[ChosenTask]:
+def chosen_tasks(entries: Sequence[Fields]) -> Iterator[ChosenTask]:
     """The tasks of all entries, in order."""
     for entry in entries:
-        for member in requested(**_request(entry)):
+        for member in requested_members(**_request(entry)):
             for leaf in leaves(member):
                 assert leaf.definition is not None
-                name = leaf.name + modified(leaf.definition.changes, entry)
+                name = leaf.name + modification(leaf.definition.changes, entry)
                 yield ChosenTask(definition=leaf.definition, entry=entry, name=name)
 
 
@@ -77,12 +77,14 @@ def refuse(task: ChosenTask) -> None:
 
 def forget() -> None:
     """Read definitions again: files may have been edited since another config was loaded."""
-    requested.cache_clear()
+    requested_members.cache_clear()
     task.cache_clear()
 
 
 @cache
-def requested(names: str, include_path: str = "", overrides: str = "{}") -> list[TaskMember]:
+def requested_members(
+    names: str, include_path: str = "", overrides: str = "{}"
+) -> list[TaskMember]:
     """What one entry asks for; read once for a config."""
     folders = [include_path] if include_path else []
     return members(names.split(","), include_path=folders, overrides=msgspec.json.decode(overrides))
@@ -103,7 +105,7 @@ def task(request: str, name: str, trusted: tuple[str, ...] = ()) -> Definition:
     for path in task_folders([{"task": asked["names"], "include_path": asked["include_path"]}]):
         if path not in trusted:
             raise UserError(f"the item is of a task in {path}, which the config does not name")
-    for member in requested(**asked):
+    for member in requested_members(**asked):
         for leaf in leaves(member):
             if leaf.name == name and leaf.definition is not None:
                 return leaf.definition
@@ -131,7 +133,7 @@ def mark(entry: Fields) -> str:
     return msgspec.json.encode(_request(entry)).decode()
 
 
-def modified(changes: Mapping[str, tuple[Any, Any]], entry: Fields) -> str:
+def modification(changes: Mapping[str, tuple[Any, Any]], entry: Fields) -> str:
     """` (modified: num_fewshot 5→0, limit 20)`, or nothing where all is as the task defines it."""
     parts = [f"{key} {_short(before)}→{_short(after)}" for key, (before, after) in changes.items()]
     parts += [f"{key} {_short(entry[key])}" for key in _OWN if entry.get(key)]

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from assay.formats.lm_eval.asking.data import source_stamp
-from assay.formats.lm_eval.asking.documents import BoundTask, Generators, asked
+from assay.formats.lm_eval.asking.documents import BoundTask, Generators, asked_documents
 from assay.formats.lm_eval.asking.rows import question_of
-from assay.formats.lm_eval.chosen import ChosenTask, chosen, identity
+from assay.formats.lm_eval.chosen import ChosenTask, chosen_tasks, identity
 from assay.formats.lm_eval.tasks.definition import Fields, TaskDocument, TaskRequest
 from assay.registry import dataset
 
@@ -16,7 +16,7 @@ _NOT_SENT = ("until", "max_gen_toks", "do_sample")
 
 
 def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> Fields:
-    tasks = list(chosen(benchmarks))
+    tasks = list(chosen_tasks(benchmarks))
     return {
         "benchmarks": {
             task.name: [identity(task.definition), source_stamp(task.definition)] for task in tasks
@@ -37,12 +37,12 @@ def documents(
     generators = Generators()
     bound = [
         (task, BoundTask(task.definition, generators, sound=task.entry.get("sound", False)))
-        for task in chosen(benchmarks)
+        for task in chosen_tasks(benchmarks)
     ]
     for task, source in bound:
         entry = task.entry
         options = {key: entry[key] for key in _OPTIONS if entry.get(key) is not None}
-        for document in asked(source, **options):
+        for document in asked_documents(source, **options):
             yield f"{task.definition.task}[{document.id}]", _row(task, document)
 
 

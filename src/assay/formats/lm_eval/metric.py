@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.formats.lm_eval.chosen import request_of, requested, task
+from assay.formats.lm_eval.chosen import request_of, requested_members, task
 from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
 from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers
@@ -66,7 +66,9 @@ class _Task:
     def scale(self) -> tuple[float, float]:
         """Return the range of the value: that of its aggregation, or of shares that it averages."""
         averages = self.aggregation in (by.mean, by.nanmean, by.median)
-        if averages and not any(value < 0 or value > 1 for value in by.restored(self.values)):
+        if averages and not any(
+            value < 0 or value > 1 for value in by.restored_values(self.values)
+        ):
             return 0, 1
         least = -int(self.aggregation is by.matthews_corrcoef)
         return (least, _MOST[self.aggregation]) if self.aggregation in _MOST else _ANY
@@ -77,7 +79,7 @@ class _Task:
             size=len(self.values), values={key: self.value}, stderrs={key: self.stderr}
         )
 
-    def described(self) -> Fields:
+    def row_fields(self) -> Fields:
         return {
             "stderr": self.stderr,
             "filter": self.filter,
@@ -102,9 +104,11 @@ def aggregate(
     if rows.aggregation is by.mean:
         per_item = item_contributions(group.item, group.score)
         weights = item_weights(group.item)
-        return Values(value=rows.value, fields=rows.described(), per_item=per_item, weights=weights)
+        return Values(
+            value=rows.value, fields=rows.row_fields(), per_item=per_item, weights=weights
+        )
     found = _from_stderr(rows.value, rows.stderr, [rows], group.level)
-    return Values(value=rows.value, fields=rows.described(), **found)
+    return Values(value=rows.value, fields=rows.row_fields(), **found)
 
 
 @metric(name="lm_eval.groups", columns=_COLUMNS, version=1)
@@ -125,7 +129,7 @@ def groups(
     made: list[Values] = []
     for request in dict.fromkeys(request for request, _ in tasks):
         own = {name: part for (source, name), part in tasks.items() if source == request}
-        for member in groups_of(requested(**request_of(request))):
+        for member in groups_of(requested_members(**request_of(request))):
             made += _of_group(group, member, own)
     return made
 

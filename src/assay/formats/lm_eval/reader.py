@@ -113,7 +113,7 @@ class HarnessLog(FileResults):
             yield from samples.cases()
 
     def _task(self, part: TaskSamples) -> "LoggedTask":
-        from assay.formats.lm_eval.chosen import mark, modified
+        from assay.formats.lm_eval.chosen import mark, modification
         from assay.formats.lm_eval.logs.samples import LoggedTask
 
         report = part.report
@@ -129,7 +129,7 @@ class HarnessLog(FileResults):
         date = report.content.get("date") if report else None
         return LoggedTask(
             name=part.task,
-            benchmark=part.task + modified({}, changed),
+            benchmark=part.task + modification({}, changed),
             model=self.experiment.model,
             timestamp=number_of(date) or 0.0,
             config=report.config(part.task) if report else {},

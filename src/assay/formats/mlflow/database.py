@@ -135,7 +135,7 @@ class Database:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def connected(self) -> closing[sqlite3.Connection]:
+    def connect(self) -> closing[sqlite3.Connection]:
         connection = sqlite3.connect(f"{self.file.absolute().as_uri()}?mode=ro", uri=True)
         connection.execute("pragma trusted_schema = off")
         connection.row_factory = sqlite3.Row
@@ -144,34 +144,34 @@ class Database:
     def is_mlflow(self) -> bool:
         if not head_of(self.file).startswith(_MAGIC):
             return False
-        with suppress(sqlite3.Error), self.connected() as connection:
+        with suppress(sqlite3.Error), self.connect() as connection:
             return _tables(connection).keys() >= _RUNS
         return False
 
     def run(self, id: str) -> MlflowRun | None:
-        with suppress(sqlite3.Error), self.connected() as connection:
+        with suppress(sqlite3.Error), self.connect() as connection:
             return _run(connection, id)
         return None
 
     def run_folders(self) -> list[tuple[str, str]]:
         """(experiment, run) of all runs that were not deleted."""
-        with suppress(sqlite3.Error), self.connected() as connection:
+        with suppress(sqlite3.Error), self.connect() as connection:
             asked = "select experiment_id, run_uuid from runs where lifecycle_stage = 'active' order by start_time"
             return [(str(row[0]), str(row[1])) for row in connection.execute(asked)]
         return []
 
-    def evaluated(self) -> list[MlflowRun]:
+    def evaluated_runs(self) -> list[MlflowRun]:
         """The runs that have feedback on traces."""
         try:
-            return self._evaluated()
+            return self._evaluated_runs()
         except sqlite3.Error as error:
             fix = "restore it from a copy, or rescue what is left with `sqlite3 FILE .recover`"
             raise UserError(
                 f"the database cannot be read: {error}", where=str(self.file), fix=fix
             ) from None
 
-    def _evaluated(self) -> list[MlflowRun]:
-        with self.connected() as connection:
+    def _evaluated_runs(self) -> list[MlflowRun]:
+        with self.connect() as connection:
             tables = _tables(connection)
             if "assessments" not in tables:
                 return []
@@ -193,7 +193,7 @@ class Database:
 
     def traces(self, run: str) -> Iterator[MlflowTrace]:
         """The traces of a run, in the order of their times."""
-        with self.connected() as connection:
+        with self.connect() as connection:
             for row in connection.execute(_TRACES, {"run": run}):
                 yield _trace(connection, str(row["request_id"]))
 

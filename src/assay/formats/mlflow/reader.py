@@ -111,7 +111,7 @@ def mlflow(path: Path, *, outputs: str = "", targets: str = "") -> list[Foreign]
     results += [
         TraceRun(db.file, run, lambda db=db, run=run: db.traces(run.id))
         for db in databases
-        for run in db.evaluated()
+        for run in db.evaluated_runs()
     ]
     return results + (_of_file_store(path) if path.is_dir() else [])
 

@@ -20,7 +20,7 @@ from assay.engine.experiment.imports.foreign import (
     rows_of,
 )
 from assay.formats.mlflow.metrics import MetricScores, MlflowRun, decoded_json, evaluation, text_of
-from assay.readers._results import filled, first_filled, response_of
+from assay.readers._results import first_filled, response_of, without_empty
 from assay.records import Evaluation, Response
 
 _OWN = "mlflow."
@@ -108,7 +108,7 @@ def _response(trace: MlflowTrace, item: Row, outputs: Any, run: MlflowRun, sampl
         timestamp=trace.timestamp,
         metadata={
             "model_id": run.model,
-            REST: {"trace_id": trace.id, **filled(_others(trace.metadata))},
+            REST: {"trace_id": trace.id, **without_empty(_others(trace.metadata))},
         },
         cost=trace.cost,
         served_model=trace.model,

@@ -30,7 +30,7 @@ from assay.engine.experiment.imports.foreign import (
     seconds_of,
     without_secrets,
 )
-from assay.readers._results import FileResults, filled, first_filled, response_of
+from assay.readers._results import FileResults, first_filled, response_of, without_empty
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.store.keys import id_hash
@@ -304,7 +304,7 @@ def _rest_of(events: Sequence[LoggedEvent]) -> Row:
     """Return what the events of a sample say that has no place in a row."""
     others = [{"type": event.type, **event.data} for event in events if event.type not in _PLACED]
     more = {name: value for event in events for name, value in event.rest.items()}
-    return filled({"events": others, "fields": more})
+    return without_empty({"events": others, "fields": more})
 
 
 def _output(samplings: Sequence[Row], likelihoods: Sequence[Row], texts: Sequence[str]) -> Row:

@@ -54,7 +54,7 @@ from assay.formats.promptfoo.shapes import (
     labels_of_results,
     planned_labels,
 )
-from assay.readers._results import JsonResults, filled, response_of
+from assay.readers._results import JsonResults, response_of, without_empty
 from assay.records import Evaluation, Response, ResponseOutcome
 from assay.registry import reader
 
@@ -335,7 +335,9 @@ class PromptfooFile(JsonResults):
         grading = row.grading_result
         said = {"explanation": grading.reason, "comment": grading.comment} if grading else {}
         own = [
-            _label(response, Named(VERDICT, ""), row.success, float(row.success), filled(said)),
+            _label(
+                response, Named(VERDICT, ""), row.success, float(row.success), without_empty(said)
+            ),
             _label(response, Named(SCORE, ""), None, row.score, {}),
         ]
         reason = str(row.error or response.error or "there is no output")
@@ -431,7 +433,7 @@ def item_of(row: PromptfooResult, raw: Row, id: str, template: str) -> Row:
         "prompt": template or row.prompt.raw
     }
     expected = next((name for name in _EXPECTED if name in data), None)
-    truth = data[expected] if expected else _asserted(raw)
+    truth = data[expected] if expected else _asserted_text(raw)
     if not _QUESTIONS & data.keys():  # others look for the question under a usual name
         texts = [
             value for name, value in data.items() if name != expected and isinstance(value, str)
@@ -449,7 +451,7 @@ def _description(row: PromptfooResult) -> str:
     return "" if _NUMBERED.fullmatch(said) else said
 
 
-def _asserted(raw: Row) -> Any:
+def _asserted_text(raw: Row) -> Any:
     """The text that an assertion compares the answer with, if it is a plain one."""
     for entry in rows_of(fields_of(raw.get("testCase")).get("assert")):
         value = entry.get("value") if entry.get("type") in _EQUAL else None

@@ -25,7 +25,7 @@ class Averages:
         evaluations: Sequence[Evaluation],
     ) -> None:
         theirs, ours = self._groups.setdefault(group, ({}, {}))
-        for key, value in _reported(row):
+        for key, value in _reported_numbers(row):
             _count(theirs, key, value)
         for evaluation in evaluations:
             kind = evaluation.detailed_results["kind"]
@@ -71,7 +71,7 @@ class Averages:
         return made
 
 
-def _reported(row: Row) -> Iterator[tuple[tuple[str, ...], float]]:
+def _reported_numbers(row: Row) -> Iterator[tuple[tuple[str, ...], float]]:
     for kind in ("scores", "labels", "assertions", "metrics"):
         for name, entry in fields_of(row.get(kind)).items():
             value = fields_of(entry).get("value") if isinstance(entry, dict) else entry

@@ -33,7 +33,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.formats.pydantic_evals.averages import Averages
-from assay.readers._results import FileResults, filled, first_filled, response_of, tokens_of
+from assay.readers._results import FileResults, first_filled, response_of, tokens_of, without_empty
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
@@ -110,11 +110,11 @@ class EvaluationReport(FileResults):
     def facts(self) -> Row:
         """Return what the report says beyond its cases."""
         kept = {name: value for name, value in self.top.items() if name not in _LISTS}
-        return {"agents": [self._model], **without_secrets(filled(kept))}
+        return {"agents": [self._model], **without_secrets(without_empty(kept))}
 
     @property
     def _model(self) -> str:
-        settings = filled(fields_of(self.top.get("experiment_metadata")))
+        settings = without_empty(fields_of(self.top.get("experiment_metadata")))
         named = first_text(settings, ("model", "model_name"))
         return named or self._report_name or self.file.stem
 

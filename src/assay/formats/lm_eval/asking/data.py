@@ -138,7 +138,9 @@ def load(definition: Definition) -> Data:
     if (simple := simple_lines(definition)) is not None:
         return Data(definition, simple, repository=path, origin="files")
     if is_local(path):
-        return Data(definition, _loaded(definition, path, options), repository=path, origin="files")
+        return Data(
+            definition, _load_splits(definition, path, options), repository=path, origin="files"
+        )
     return _from_mirror(definition, options) or from_hub(definition)
 
 
@@ -167,7 +169,7 @@ def source_stamp(definition: Definition) -> Fields:
             for part in listed
             for path in (part if isinstance(part, list) else [part])
         ]
-    elif (place := mirrored(definition)) is not None:
+    elif (place := mirror_folder(definition)) is not None:
         paths = sorted(path for path in place.rglob("*") if path.is_file())
     if paths and all(path.is_file() for path in paths):
         return {"files": [file_stamp(path) for path in paths], **manifest(paths[0].parent)}
@@ -186,7 +188,7 @@ def key(definition: Definition) -> str:
     )
 
 
-def mirrored(definition: Definition) -> Path | None:
+def mirror_folder(definition: Definition) -> Path | None:
     """The folder of the first mirror that has the config; else of one that has the repository as it is on the hub."""
     copy: Path | None = None
     for root in filter(None, os.environ.get("ASSAY_DATA", "").split(os.pathsep)):
@@ -213,16 +215,16 @@ def _files(place: Path) -> dict[str, list[Path]]:
 
 
 def _from_mirror(definition: Definition, options: Fields) -> Data | None:
-    place = mirrored(definition)
+    place = mirror_folder(definition)
     if place is None:
         return None
     files = _files(place)
     if files and place.name.split("+")[0] == (definition.dataset_name or "default"):
-        splits = {name: cache(partial(_read, several)) for name, several in files.items()}
+        splits = {name: cache(partial(_split_of, several)) for name, several in files.items()}
         return _data(definition, splits, str(place), manifest(place).get("revision"))
     options.pop("revision", None)
     try:
-        return _data(definition, _loaded(definition, str(place), options), str(place))
+        return _data(definition, _load_splits(definition, str(place), options), str(place))
     except UserError as error:
         raise missing(
             definition, f"{place} has something else: {error.what.rpartition(': ')[2]}"
@@ -241,7 +243,7 @@ def manifest(place: Path) -> Fields:
         return {}
 
 
-def _read(files: list[Path]) -> Any:
+def _split_of(files: list[Path]) -> Any:
     """Return a split of a mirror."""
     datasets = library()
     try:
@@ -259,7 +261,7 @@ def _read(files: list[Path]) -> Any:
         ) from error
 
 
-def _loaded(definition: Definition, path: str, options: Fields) -> Fields:
+def _load_splits(definition: Definition, path: str, options: Fields) -> Fields:
     try:
         return _splits(library().load_dataset(path=path, name=definition.dataset_name, **options))
     except Exception as error:  # the library raises what its many parts raise

@@ -36,7 +36,7 @@ def state() -> State:
     return random.getstate(), np.random.get_state()
 
 
-def put(to: State) -> None:
+def set_state(to: State) -> None:
     random.setstate(to[0])
     np.random.set_state(to[1])
 
@@ -66,7 +66,7 @@ class Own:
             for generator in self.generators
         ]
 
-    def put(self, to: list[Any]) -> None:
+    def set_state(self, to: list[Any]) -> None:
         for generator, value in zip(self.generators, to, strict=True):
             if isinstance(generator, random.Random):
                 generator.setstate(value)
@@ -88,12 +88,12 @@ class Generators:
     def in_place(self) -> Generator[None]:
         """Within, the global generators are these; nothing else draws from them."""
         before = state()
-        put(self.state)
+        set_state(self.state)
         try:
             yield
         finally:
             self.state = state()
-            put(before)
+            set_state(before)
 
     def own(self, function: Callable[..., Any] | None) -> Own:
         """A module's own generators; an earlier run in this process has left no trace in them."""
@@ -105,7 +105,7 @@ class Generators:
             if number not in self._begun:
                 self._begun.add(number)
                 states[place] = _first[number][1]
-        own.put(states)
+        own.set_state(states)
         return own
 
 
@@ -186,8 +186,8 @@ class BoundTask:
         self.docs = self._documents(self.split, hook)
         if not self.definition.num_fewshot and (self.drifts or not same(before, state())):
             self._processed.clear()
-            put(before)
-            own.put(before_own)
+            set_state(before)
+            own.set_state(before_own)
             self._examples()
             self.docs = self._documents(self.split, hook)
 
@@ -261,7 +261,7 @@ class BoundTask:
         )
 
     @property
-    def hooked(self) -> bool:
+    def has_hooks(self) -> bool:
         """Whether functions of the task work on single documents."""
         own, shots = self.definition, self.definition.fewshot_config
         keys = (own.doc_to_text, own.doc_to_target, own.doc_to_choice, shots.sampler)
@@ -300,13 +300,16 @@ def turn(
     """A question with its answer, or, without one, with the beginning of the answer (`prefix`) that the model goes
     on with. `end` follows the answer."""
     if not isinstance(question, str):
-        raise UserError(f"doc_to_text gives {_shown(question)}, which is not a text")
+        raise UserError(f"doc_to_text gives {_short(question)}, which is not a text")
     answered = answer is not None and answer != ""
     delimited = _touching(question, prefix) if prefix else answered
-    asked = message("user", question, target_delimiter if delimited else "")
+    asked_documents = message("user", question, target_delimiter if delimited else "")
     if answered:
-        return [asked, message("assistant", join(prefix, _answer(answer, choices), " "), end)]
-    return [asked, message("assistant", prefix)] if prefix else [asked]
+        return [
+            asked_documents,
+            message("assistant", join(prefix, _answer(answer, choices), " "), end),
+        ]
+    return [asked_documents, message("assistant", prefix)] if prefix else [asked_documents]
 
 
 def _answer(answer: Any, choices: list[str] | None) -> str:
@@ -321,13 +324,13 @@ def _answer(answer: Any, choices: list[str] | None) -> str:
         chosen = answer[0] if answer else answer
     if not isinstance(chosen, str):
         raise UserError(
-            f"doc_to_target of a few-shot example gives {_shown(chosen)}, which is not a text",
+            f"doc_to_target of a few-shot example gives {_short(chosen)}, which is not a text",
             fix="write it as a template, `{{column}}`, or give doc_to_choice",
         )
     return chosen
 
 
-def _shown(value: Any) -> str:
+def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -360,10 +363,10 @@ def documents(
     sound: what the harness does wrong is done right: the document and its copies are never among its examples, the
         description does not run into the text after it, a choice that begins with a space gets no second one
     """
-    return asked(BoundTask(definition, sound=sound), **options)
+    return asked_documents(BoundTask(definition, sound=sound), **options)
 
 
-def asked(
+def asked_documents(
     bound: BoundTask,
     *,
     limit: float | None = None,
@@ -380,19 +383,19 @@ def asked(
     chat: the requests are for a chat template, where continuations carry no delimiter
     """
     maker = _Maker(bound, seed, system_instruction or "", chat)
-    chosen = _chosen(bound, limit, samples)
-    if not bound.hooked:
-        yield from maker.made(chosen)
+    chosen = _chosen_documents(bound, limit, samples)
+    if not bound.has_hooks:
+        yield from maker.documents(chosen)
         return
     while True:
         with bound.generators.in_place():
-            together = list(maker.made(islice(chosen, _TOGETHER)))
+            together = list(maker.documents(islice(chosen, _TOGETHER)))
         yield from together
         if len(together) < _TOGETHER:
             return
 
 
-def _chosen(
+def _chosen_documents(
     bound: BoundTask, limit: float | None, samples: Sequence[int] | None
 ) -> Iterator[tuple[int, Doc, Doc]]:
     """Position, the document that is asked, the document that is scored. They differ where the harness processes the
@@ -444,12 +447,12 @@ class _Turns:
     def of(self, doc: Doc) -> list[Message]:
         turns = self.kept.get(id(doc))
         if not turns:
-            turns = self._made(doc)
+            turns = self._turns_of(doc)
             if id(doc) in self.kept:
                 self.kept[id(doc)] = turns
         return turns
 
-    def _made(self, doc: Doc) -> list[Message]:
+    def _turns_of(self, doc: Doc) -> list[Message]:
         question = self.text(doc)
         choices = self.choice(doc) if self.choice else None
         answer, prefix = self.target(doc), self.prefix(doc)
@@ -475,7 +478,7 @@ class _Maker:
         self.unconditional = "acc_mutual_info" in metrics
         self.begun = False
 
-    def made(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[TaskDocument]:
+    def documents(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[TaskDocument]:
         for place, doc, scored in docs:
             kept = jsonable(scored)
             # of a sampler of the task's own
@@ -516,7 +519,7 @@ class _Maker:
             choices = bound.choice(doc) if bound.choice else None
             target = bound.target(doc)
             if bound.sound:
-                before = self._parted(before, question)
+                before = self._part_description(before, question)
             requests = self._requests(before, question, choices, target, prefix)
             if scored is not doc:
                 question, choices = (
@@ -572,7 +575,7 @@ class _Maker:
         text = str(choice)
         return text if self.bound.sound and text[:1].isspace() else self.delimiter + text
 
-    def _parted(self, before: list[Message], question: Any) -> list[Message]:
+    def _part_description(self, before: list[Message], question: Any) -> list[Message]:
         """The description with the delimiter that keeps it apart from what follows."""
         if not before or before[0]["role"] != "system":
             return before

@@ -78,7 +78,7 @@ def is_plain(hook: Hook) -> bool:
 
 def keys_of(hook: Hook) -> Fields:
     """The keys of a YAML file for which the class stands."""
-    made = _made(hook.value)
+    made = _task_object(hook.value)
     try:
         kinds = [
             kind
@@ -118,10 +118,10 @@ def part(hook: Hook, *path: str) -> Hook:
 
 def value_of_part(kind: Any, path: list[str]) -> Any:
     """A method of the class's only object; of `aggregation`, the function of a metric."""
-    method = getattr(_made(kind), path[0])
+    method = getattr(_task_object(kind), path[0])
     return method()[path[1]] if len(path) > 1 else method
 
 
 @cache
-def _made(kind: Any) -> Any:
+def _task_object(kind: Any) -> Any:
     return kind(config={}) if "config" in inspect.signature(kind.__init__).parameters else kind()

@@ -135,7 +135,7 @@ def _part(nodes: Iterator[ast.AST], file: Path, called: bool = False) -> CodePar
     part = CodePart()
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, path in _imported(node, file):
+            for name, path in _imports_of(node, file):
                 if path is None:
                     part.modules.add(name)
                 else:
@@ -175,7 +175,7 @@ def _raises(handlers: list[ast.ExceptHandler]) -> bool:
     return any(isinstance(part, ast.Raise) for handler in handlers for part in ast.walk(handler))
 
 
-def _imported(node: ast.Import | ast.ImportFrom, file: Path) -> Iterator[tuple[str, Path | None]]:
+def _imports_of(node: ast.Import | ast.ImportFrom, file: Path) -> Iterator[tuple[str, Path | None]]:
     """Modules by name; for a local file the name that is imported from it, "" for all of it."""
     if isinstance(node, ast.Import):
         for alias in node.names:

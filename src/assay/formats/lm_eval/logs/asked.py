@@ -131,7 +131,7 @@ class LoggedAsking:
         return asked
 
     def _generation(self, context: Any, chat: list[Fields] | None, given: bytes) -> Fields:
-        messages = chat or [{"role": "user", "content": _joined(context)}]
+        messages = chat or [{"role": "user", "content": _text_of(context)}]
         request: Fields = {
             "messages": [{**message, "delimiter": ""} for message in messages],
             "params": self._params(given),
@@ -172,13 +172,13 @@ class LoggedAsking:
 
 def _add_prompt(asked: AskedDocument, context: Any, chat: list[Fields] | None) -> None:
     said = [str(message.get("content", "")) for message in chat or ()]
-    asked.prompt = "\n\n".join(said) if chat else _joined(context)
+    asked.prompt = "\n\n".join(said) if chat else _text_of(context)
     asked.messages = chat if chat and len(chat) > 1 else None
 
 
 def _add_continuation(asked: AskedDocument, context: Any, given: bytes) -> str:
     """Add a request for a likelihood; return the continuation, nothing for one of a whole text."""
-    text = _joined(context)
+    text = _text_of(context)
     if given == _NONE:
         add_continuation(asked.requests, [], text, rolling=True)
         return ""
@@ -214,7 +214,7 @@ def _chat(argument: Any) -> list[Fields] | None:
     ]
 
 
-def _joined(argument: Any) -> str:
+def _text_of(argument: Any) -> str:
     if isinstance(argument, str):
         return argument
     return "".join(map(str, argument)) if isinstance(argument, list) else str(argument)

@@ -84,10 +84,10 @@ class LoggedValues:
                 f"there are more than {_MOST_KEPT:,} values, too many to aggregate them here"
             )
         else:
-            made.ours, made.reason = self._aggregated(metric, label)
+            made.ours, made.reason = self._aggregate(metric, label)
         return made
 
-    def _aggregated(self, metric: str, label: str) -> tuple[float | None, str]:
+    def _aggregate(self, metric: str, label: str) -> tuple[float | None, str]:
         function = FUNCTIONS.get(self.aggregation(metric))
         if function is None:
             return None, _OF_TASK
@@ -121,12 +121,12 @@ def group_headlines(
             if not parts or {*tasks} & {*again}:
                 headline.reason = _AGAIN if parts else "none of its tasks has samples with a mean"
             else:
-                headline.ours = _pooled(parts, (metric, pipeline), value)
+                headline.ours = _group_mean(parts, (metric, pipeline), value)
             made.append(headline)
     return made
 
 
-def _pooled(parts: Sequence[TaskNumbers], key: tuple[str, str], theirs: float | None) -> float:
+def _group_mean(parts: Sequence[TaskNumbers], key: tuple[str, str], theirs: float | None) -> float:
     numbers = [part.values[key] for part in parts]
     plain = sum(numbers) / len(numbers)
     size = sum(part.size for part in parts)

@@ -14,9 +14,9 @@ from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
     Fields,
-    called,
+    call_hook,
     once,
-    registered,
+    registered_value,
     value_of_key,
 )
 
@@ -36,7 +36,7 @@ def filtered_responses(
     results: dict[str, list[Any]] = {}
     what = f"the filters of {definition.task}"
     make = _sound_pipelines if sound else _pipelines
-    for name, steps in called(once, what, definition.file, definition, make).items():
+    for name, steps in call_hook(once, what, definition.file, definition, make).items():
         answers: Answers = [list(response) for response in responses]
         for step in steps:
             answers = step(answers, docs)
@@ -67,15 +67,17 @@ def _step(definition: Definition, keys: Fields, sound: bool) -> Step:
     what = f"the filter {named} of {definition.task}"
     kind = value_of_key(named)
     if isinstance(named, str):
-        kind = FILTERS.get(named) or registered(definition, "filter", named)
+        kind = FILTERS.get(named) or registered_value(definition, "filter", named)
     if kind is None:
         fix = f"filters: {', '.join(FILTERS)}"
         raise UserError(f"there is no filter {named!r}", where=definition.file, fix=fix)
-    made: Any = called(kind, what, definition.file, **params)
+    made: Any = call_hook(kind, what, definition.file, **params)
     if isinstance(made, RegexFilter):
         made.sound = sound
     apply: Any = getattr(made, "apply", made)
-    return lambda answers, docs: called(lambda: list(apply(answers, docs)), what, definition.file)
+    return lambda answers, docs: call_hook(
+        lambda: list(apply(answers, docs)), what, definition.file
+    )
 
 
 class Filter:

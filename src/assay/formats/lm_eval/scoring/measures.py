@@ -16,7 +16,7 @@ from assay.formats.lm_eval.tasks.definition import (
     Fields,
     Hook,
     once,
-    registered,
+    registered_value,
     value_of_key,
 )
 
@@ -118,7 +118,7 @@ def _entry(definition: Definition, entry: Fields) -> MetricEntry:
 def _measure(definition: Definition, name: str, entry: Fields) -> Measure:
     if name in AGGREGATIONS and entry.get("hf_evaluate") is not True:
         return {"exact_match": _exact_match, "bypass": _nothing}.get(name, _pair)
-    own = registered(definition, "metric", name)
+    own = registered_value(definition, "metric", name)
     if own is not None:
         return own
     from assay.formats.lm_eval.facade.importing import load

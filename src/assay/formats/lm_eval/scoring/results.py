@@ -14,7 +14,7 @@ from assay.formats.lm_eval.facade.importing import Sandbox, code_runs_in
 from assay.formats.lm_eval.scoring.aggregations import NOT_FINITE
 from assay.formats.lm_eval.scoring.filters import filtered_responses
 from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, called
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, call_hook
 
 WRONG = -100  # the harness's number of a choice that does not exist
 Values = Fields
@@ -58,7 +58,7 @@ def results(
         made = filtered_responses(definition, [doc] * len(responses), responses, sound=sound)
         for name, given in made.items():
             case = _FilteredAnswers(definition, doc, target, choices, given, multiple_target, sound)
-            scored = called(case.values, what, definition.file)
+            scored = call_hook(case.values, what, definition.file)
             values |= {(metric, name): plain(value) for metric, value in scored.items()}
     return values
 

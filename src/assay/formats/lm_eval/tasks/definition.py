@@ -188,7 +188,7 @@ class HookError(UserError):
     """What a function of a task raised, or the harness's own rule, for one document."""
 
 
-def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **params: Any) -> T:
+def call_hook(function: Callable[..., T], what: str, where: str, /, *args: Any, **params: Any) -> T:
     """The function's value; `where` is the task's file, for errors that no line of a hook's module raised."""
     try:
         return function(*args, **params)
@@ -201,7 +201,7 @@ def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **p
         raise HookError(f"{what}: {type(error).__name__}: {error}", where=place, fix=fix) from error
 
 
-def registered(definition: Definition, kind: str, name: str) -> Any:
+def registered_value(definition: Definition, kind: str, name: str) -> Any:
     """What a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none did."""
     from assay.formats.lm_eval.facade import importing
     from assay.formats.lm_eval.tasks.task_keys import hooks_in
