@@ -29,7 +29,7 @@ _SOME = "of the form 'ANSWER: $LETTERS' (without the quotes), where $LETTERS are
 
 
 def stamp(name: str, *, task: str = "", repository: str = "", revision: str = "") -> Row:
-    """What tells that the definition and its rows are those that were read."""
+    """Return what tells that the definition and its rows are those that were read."""
     source = source_of(Path(name), task_of(Path(name), task), repository, revision)
     files = [Path(name), *(Path(path) for path in source.get("path", ()))]
     return {"task": task, "source": source, "files": [content_stamp(file) for file in files]}
@@ -120,7 +120,7 @@ def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
 
 
 def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | list[str]:
-    """What is right, as text; the number of a choice becomes its letter. A list holds several right answers."""
+    """Return what is right, as text; the number of a choice becomes its letter. A list holds several right answers."""
     if fields.target.startswith("literal:"):
         return fields.target.removeprefix("literal:")
     target = _field(row, fields.target, place)
@@ -184,7 +184,7 @@ def messages_of(
     choices: Sequence[str],
     metadata: Mapping[str, Any],
 ) -> list[Message]:
-    """What the model is sent after all solvers did their part."""
+    """Return what the model is sent after all solvers did their part."""
     for solver in solvers:
         template = str(solver.args.get("template") or "")
         params = {name: value for name, value in solver.args.items() if name != "template"}

@@ -145,7 +145,7 @@ ASKING = ("generate", "multiple_choice")  # solvers that call the model
 
 
 def is_eval(data: Any) -> bool:
-    """Whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
+    """Return whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
     first = rows_of(list_of(fields_of(data).get("tasks"))[:1])
     return bool(first) and {"solvers", "scorers", "field_spec"} <= first[0].keys()
 

@@ -152,7 +152,7 @@ def _in_one_case(texts: Sequence[str], ignore_case: bool) -> list[str]:
 
 @scorer(name="hf_eval.answer", reads="ground_truth", version=1)
 def answer(item: Item, response: Response, *, pattern: Literal["letter", "word", "line"]) -> Score:
-    """What stands behind `ANSWER:` is a target, whatever its case.
+    """The text behind `ANSWER:` is a target, whatever its case.
 
     Parameters:
     pattern: take a letter or a word behind the last mark, or the last line behind the first
@@ -168,7 +168,7 @@ def answer(item: Item, response: Response, *, pattern: Literal["letter", "word",
 
 
 def _last_line(text: str, marks: Sequence[int]) -> str | None:
-    """What stands behind the first mark after which there is one line of text; in linear time."""
+    """Return what stands behind the first mark after which there is one line of text; in linear time."""
     end = len(text.rstrip())
     begin = text.rfind("\n", 0, end) + 1
     for mark in marks:

@@ -99,13 +99,13 @@ class LogHeader:
 
     @property
     def log(self) -> str:
-        """What tells this run from others."""
+        """Return what tells this run from others."""
         ids = (self.eval.get(name) for name in ("eval_id", "run_id", "created"))
         return str(next(filter(None, ids), ""))
 
     @property
     def planned(self) -> int | None:
-        """How many samples the run should have had."""
+        """Return how many samples the run should have had."""
         samples = len(self.ids) or _count(self._dataset.get("samples"))
         return _count(self.results.get("total_samples")) or samples * self.epochs or None
 
@@ -120,7 +120,7 @@ class LogHeader:
         return [str(row["name"]) for row in rows_of(self.eval.get("scorers")) if row.get("name")]
 
     def facts(self) -> Row:
-        """What goes into the manifest, without secrets."""
+        """Return what goes into the manifest, without secrets."""
         facts = _present(self.eval, _FACTS)
         dataset = {name: value for name, value in self._dataset.items() if name != "sample_ids"}
         further = {"dataset": dataset, **self._further}

@@ -44,7 +44,7 @@ _MARKS = (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"')
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file is a log, by its content."""
+    """Return whether a file is a log, by its content."""
     head = head_of(path)
     if head.startswith(_ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
@@ -229,7 +229,7 @@ class InspectLog(FileResults):
 
     @property
     def facts(self) -> Row:
-        """What the header says beyond rows."""
+        """Return what the header says beyond rows."""
         version = fields_of(self._header.eval.get("packages")).get("inspect_ai", "")
         return {
             **self._header.facts(),

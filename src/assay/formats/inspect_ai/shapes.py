@@ -141,7 +141,7 @@ _fields: Any = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def is_filled(part: Part) -> TypeGuard[Raw]:
-    """Whether there is something in a part that is kept as bytes."""
+    """Return whether there is something in a part that is kept as bytes."""
     return part is not UNSET and (memoryview(part).nbytes > _LONGEST or bytes(part) not in _EMPTY)
 
 

@@ -46,7 +46,7 @@ def facts_of(definition: Definition) -> dict[str, str]:
 
 
 def _source(definition: Definition, split: str) -> dict[str, str]:
-    """How many documents there are, of which revision; or how to bring them."""
+    """Return how many documents there are, of which revision; or how to bring them."""
     try:
         data = load(definition)
         counted = {
@@ -59,7 +59,7 @@ def _source(definition: Definition, split: str) -> dict[str, str]:
 
 
 def example(definition: Definition) -> str:
-    """What is asked about the first document."""
+    """Return what is asked about the first document."""
     try:
         (document,) = islice(documents(definition, limit=1), 1)
     except (AssayError, ValueError):

@@ -27,7 +27,7 @@ class ChosenTask(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def metadata(self) -> Fields:
-        """What its items say of it: an answer is scored by the same definition, and again if that changes."""
+        """Return what its items say of it: an answer is scored by the same definition, and again if that changes."""
         own = {
             "benchmark": self.name,
             "task": self.definition.task,
@@ -85,7 +85,7 @@ def forget() -> None:
 def requested_members(
     names: str, include_path: str = "", overrides: str = "{}"
 ) -> list[TaskMember]:
-    """What one entry asks for; read once for a config."""
+    """Return what one entry asks for; read once for a config."""
     folders = [include_path] if include_path else []
     return members(names.split(","), include_path=folders, overrides=msgspec.json.decode(overrides))
 
@@ -115,7 +115,7 @@ def task(request: str, name: str, trusted: tuple[str, ...] = ()) -> Definition:
 
 
 def identity(definition: Definition) -> str:
-    """What a task's numbers depend on: its keys, and the code of its functions."""
+    """Return what a task's numbers depend on: its keys, and the code of its functions."""
     keys = {
         name: getattr(definition, name)
         for name in definition.__struct_fields__
@@ -129,7 +129,7 @@ def _hook(value: Any) -> Any:
 
 
 def mark(entry: Fields) -> str:
-    """What items keep of their entry, so that answers are scored by the same definition."""
+    """Return what items keep of their entry, so that answers are scored by the same definition."""
     return msgspec.json.encode(_request(entry)).decode()
 
 

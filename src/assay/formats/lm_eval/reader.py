@@ -73,7 +73,7 @@ class HarnessLog(FileResults):
 
     @property
     def facts(self) -> Fields:
-        """What the newest results file says of the model and the run, and each task's own of the task."""
+        """Return what the newest results file says of the model and the run, and each task's own of the task."""
         experiment = self.experiment
         facts: Fields = {
             "read_from": ["lm-evaluation-harness"],

@@ -124,7 +124,8 @@ def _first_row(file: Path) -> Row:
 
 
 def _in(whole: list[Path], file: Path, first: Row) -> bool:
-    """Whether the rows of a JSONL file are in a JSON file beside it, which has more: promptfoo writes both at once."""
+    """Return whether the rows of a JSONL file are in a JSON file beside it, which has more: promptfoo writes both at
+    once."""
     id = first.get("id")
     if not isinstance(id, str) or not id:
         return False
@@ -391,7 +392,7 @@ class PromptfooFile(JsonResults):
 
 
 def _repeat(path: Path) -> int:
-    """How often each test was meant to run: it stands at the end of the file."""
+    """Return how often each test was meant to run: it stands at the end of the file."""
     with reading.opened(path) as file:
         file.seek(max(0, path.stat().st_size - HEAD))
         found = _RUNTIME.findall(file.read())

@@ -305,7 +305,8 @@ def from_hub(definition: Definition) -> Data:
 
 @cache
 def _reachable(endpoint: str) -> bool:
-    """Whether a server answers there: the hub's own client would try for half a minute, for every dataset anew."""
+    """Return whether a server answers there: the hub's own client would try for half a minute, for every dataset
+    anew."""
     address = urlsplit(endpoint)
     if getproxies():
         return True

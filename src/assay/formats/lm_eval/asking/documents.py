@@ -262,7 +262,7 @@ class BoundTask:
 
     @property
     def has_hooks(self) -> bool:
-        """Whether functions of the task work on single documents."""
+        """Return whether functions of the task work on single documents."""
         own, shots = self.definition, self.definition.fewshot_config
         keys = (own.doc_to_text, own.doc_to_target, own.doc_to_choice, shots.sampler)
         return any(

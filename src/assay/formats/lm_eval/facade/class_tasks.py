@@ -52,7 +52,7 @@ class _SplitNames:
 
 
 def is_plain(hook: Hook) -> bool:
-    """Whether a class asks for one text about each document, by its source."""
+    """Return whether a class asks for one text about each document, by its source."""
     tree = ast.parse(hook.file.read_bytes()) if hook.file else ast.Module([], [])
     name = hook.name.rpartition(".")[2]
     kind = next(

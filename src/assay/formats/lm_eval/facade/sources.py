@@ -36,7 +36,7 @@ def install_line(*modules: str) -> str:
 
 @cache
 def is_installed(module: str) -> bool:
-    """Whether the package of a module, or a distribution (`a-b`), is there; it is not imported."""
+    """Return whether the package of a module, or a distribution (`a-b`), is there; it is not imported."""
     if "-" in module:
         return _has_version(*_DISTRIBUTIONS.get(module, module).partition("==")[::2])
     try:
@@ -63,7 +63,7 @@ def installed_tasks() -> Path | None:
 
 
 def missing(names: tuple[str, ...]) -> str:
-    """Which of the packages are not installed, as a reason; "" if all are."""
+    """Return which of the packages are not installed, as a reason; "" if all are."""
     lacking = [name for name in names if not is_installed(name)]
     return f"needs {', '.join(lacking)}: {install_line(*lacking)}" if lacking else ""
 
@@ -219,7 +219,7 @@ def local_file(name: str, asking: Path) -> Path | None:
 
 
 def local_path(name: str, asking: Path) -> Path | None:
-    """Where a local module is, without its suffix; a package's folder."""
+    """Return where a local module is, without its suffix; a package's folder."""
     if name.startswith("."):
         plain = name.lstrip(".")
         above = list(asking.parents)[len(name) - len(plain) - 1 :]

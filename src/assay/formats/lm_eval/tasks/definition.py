@@ -202,7 +202,8 @@ def call_hook(function: Callable[..., T], what: str, where: str, /, *args: Any, 
 
 
 def registered_value(definition: Definition, kind: str, name: str) -> Any:
-    """What a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none did."""
+    """Return what a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none
+    did."""
     from assay.formats.lm_eval.facade import importing
     from assay.formats.lm_eval.tasks.task_keys import hooks_in
 
