@@ -12,7 +12,6 @@ from assay.analysis.compare.paired import read_sides
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.readers._results import without_empty
 from assay.store.table.facets import text_of
 
 Row = dict[str, Any]
@@ -42,23 +41,16 @@ class MetricResult(msgspec.Struct, kw_only=True):
         return tuple(self.row["facets"])
 
     def facet(self, *names: str) -> str:
-        """Return the value of the first of these facets that the row has."""
+        """The value of the first of these facets that the row has."""
         return next((text_of(self.row[name]) for name in names if name in self.facets), "")
 
     def place(self) -> tuple[str, str] | None:
-        """Return model and benchmark of the record that this is part of; None for a value of several models."""
+        """Model and benchmark of the record that this is part of; None for a value of several models."""
         model = next(iter(self.models)) if len(self.models) == 1 else ""
         benchmark = next(iter(self.benchmarks)) if len(self.benchmarks) == 1 else ""
         if not self.models:  # a number that is made of others, such as a group's
             model, benchmark = self.facet(*_MODEL), self.facet(BENCHMARK)
         return (model, benchmark) if model else None
-
-    def add(self, score: float, model: str, benchmark: str, task: str) -> None:
-        """Count a label that it was made of."""
-        self.models.add(model)
-        self.benchmarks.add(benchmark)
-        self.tasks.add(task)
-        self.binary &= score in (0, 1) or math.isnan(score)
 
     def set_name(self, dataset: str) -> None:
         """Give it the name of what was evaluated, and an id."""
@@ -70,7 +62,7 @@ class MetricResult(msgspec.Struct, kw_only=True):
 def result_of(
     result: MetricResult, measure: Measured | None, source_data: Row, generation: Row, time: str
 ) -> Row:
-    """Return an entry of `evaluation_results`."""
+    """An entry of `evaluation_results`."""
     row = result.row
     return {
         "evaluation_result_id": result.id,
@@ -89,7 +81,7 @@ def result_of(
 
 
 def texts(values: Mapping[str, Any], suffix: str = "") -> dict[str, str]:
-    """Return details as the schema has them: as texts."""
+    """Details of the schema are texts."""
     return {
         f"{name}{suffix}": text_of(value) for name, value in values.items() if value is not None
     }
@@ -101,17 +93,21 @@ def _metric(result: MetricResult, measure: Measured | None) -> Row:
     kind = str(row["metric_type"])
     own = label if kind in _MEANS or "." in kind else kind
     lower = measure.lower_is_better if measure else row.get("lower_is_better") is True
-    parameters = {"k": row.get("k"), "filter": filter or None}
     config: Row = {
         "metric_id": _CANONICAL.get(own, own),
         "metric_name": str(row["metric_name"]),
         "metric_kind": kind,
         "lower_is_better": lower,
         "additional_details": texts({"label": row["label"]}),
-        "metric_parameters": without_empty(parameters),
     }
-    is_mean = measure is not None and measure.values is not None and measure.bound.verdicts
-    if result.models and result.binary and (is_mean or own in _SHARES):
+    parameters = {"k": row.get("k"), "filter": filter or None}
+    config["metric_parameters"] = {
+        name: value for name, value in parameters.items() if value is not None
+    }
+    is_mean = own in _SHARES or (
+        measure is not None and measure.values is not None and measure.bound.verdicts
+    )
+    if result.models and result.binary and is_mean:
         config |= {
             "score_type": "continuous",
             "min_score": 0,

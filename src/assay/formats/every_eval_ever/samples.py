@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from math import isnan
 from typing import Any
 
 import msgspec
@@ -22,7 +23,6 @@ from assay.store.table.join import Lookup
 _EXTRACTED = ("parsed", "number", "choice", "predicted", "match")
 _QUESTIONS = ("question", "prompt", "input")
 _OF_ITEM = f"metadata.{BENCHMARK}"
-_ResultGroup = tuple[str, tuple[str, ...], bytes]  # label, facets, their values
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,19 +56,14 @@ class InstanceRows:
         found = (_value(table, name, row) for table, row in places)
         return next((value for value in found if value is not UNSET), None)
 
-    def owner(self, label: int) -> tuple[str, str, str]:
+    def owner(self, label: int) -> tuple[str, ...]:
         """Return the model, benchmark and task of a label; empty where they are not stored."""
-        item, response = self._item[label], self._response[label]
-        return (
-            _text_at(self.labels, "model_name", label),
-            _text_at(self._items, _OF_ITEM, item),
-            _text_at(self._responses, "task", response),
+        found = (
+            _value(self.labels, "model_name", label),
+            _value(self._items, _OF_ITEM, self._item[label]),
+            _value(self._responses, "task", self._response[label]),
         )
-
-
-def _text_at(table: Table, name: str, row: int) -> str:
-    value = _value(table, name, row)
-    return "" if value is UNSET else str(value or "")
+        return tuple("" if value is UNSET else str(value or "") for value in found)
 
 
 def _value(table: Table, name: str, row: int) -> Any:
@@ -77,11 +72,15 @@ def _value(table: Table, name: str, row: int) -> Any:
 
 
 def assign(rows: InstanceRows, results: Sequence[MetricResult]) -> dict[int, IntArray]:
-    """Return by number of a result the labels that it was made of, matches of two answers left out; results learn their
+    """By number of a result, the labels that it was made of, matches of two answers left out; results learn their
     models and benchmarks."""
-    groups = _numbers_by_group(results)
+    groups: dict[tuple[str, tuple[str, ...], bytes], list[int]] = {}
+    for number, result in enumerate(results):
+        values = typed([result.row[name] for name in result.facets])
+        groups.setdefault((result.row["label"], result.facets, values), []).append(number)
     facets = {result.facets for result in results}
     counted: dict[int, Growing] = {}
+    scores = rows.labels["score"]
     for at in range(len(rows.labels)):
         if rows.value("players", at):
             continue
@@ -89,54 +88,25 @@ def assign(rows: InstanceRows, results: Sequence[MetricResult]) -> dict[int, Int
         for names in facets:
             values = typed([rows.value(name, at) for name in names])
             for number in groups.get((label, names, values), ()):
-                results[number].add(rows.labels["score"][at], *rows.owner(at))
+                result = results[number]
+                for names_of, name in zip(
+                    (result.models, result.benchmarks, result.tasks), rows.owner(at), strict=True
+                ):
+                    names_of.add(name)
+                result.binary &= scores[at] in (0, 1) or isnan(scores[at])
                 counted.setdefault(number, Growing("int")).append(at)
     return {number: places.numbers for number, places in counted.items()}
 
 
-def _numbers_by_group(results: Sequence[MetricResult]) -> Mapping[_ResultGroup, list[int]]:
-    groups: dict[_ResultGroup, list[int]] = {}
-    for number, result in enumerate(results):
-        values = typed([result.row[name] for name in result.facets])
-        groups.setdefault((result.row["label"], result.facets, values), []).append(number)
-    return groups
-
-
 def lines(rows: InstanceRows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the instances of a result; `link` has what ties them to it."""
+    """The instances of a result; `link` has what ties them to it."""
     for at in counted:
         yield _encode(_instance(*rows.row(at), link)) + b"\n"
 
 
 def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]) -> Row:
     outcome, passed, score = verdict_of(evaluation)
-    is_scored = outcome == "scored" and score == score
-    metadata = {**(item.get("metadata") or {}), "sample_index": evaluation.get("sample_index")}
-    errors = [evaluation.get("error"), response.get("error"), "" if is_scored else outcome]
-    answer = answer_of(response) if response else ""
-    reasoning = response.get("reasoning")
-    seconds = response.get("inference_time")
-    return {
-        **link,
-        "sample_id": str(evaluation["item_id"]),
-        **_input(item, response),
-        "output": {
-            "raw": [answer],
-            "reasoning_trace": [reasoning] if isinstance(reasoning, str) else None,
-        },
-        "answer_attribution": [_attribution(evaluation, answer)],
-        "evaluation": {
-            "score": score if is_scored else 0.0,
-            "is_correct": score == 1 if passed is None else passed,
-        },
-        "token_usage": _tokens(response),
-        "performance": {"latency_ms": 1000 * seconds} if seconds else None,
-        "error": next(map(str, filter(None, errors)), None),
-        "metadata": texts({**metadata, "outcome": outcome}),
-    }
-
-
-def _input(item: Row, response: Row) -> Row:
+    scored = outcome == "scored" and score == score
     asked: Row = {
         "raw": _text(item.get("data")),
         "reference": _references(item.get("ground_truth")),
@@ -144,28 +114,56 @@ def _input(item: Row, response: Row) -> Row:
     hashed = json.dumps(asked, sort_keys=True, separators=(",", ":"))  # the schema's recipe
     if choices := _texts(fields_of(item.get("data")).get("choices")):
         asked["choices"] = choices
+    answer = answer_of(response) if response else ""
+    reasoning = response.get("reasoning")
+    error = evaluation.get("error") or response.get("error")
     return {
+        **link,
+        "sample_id": str(evaluation["item_id"]),
         "sample_hash": sha256(hashed.encode()).hexdigest(),
         "interaction_type": "single_turn",
         "input": {**asked, "formatted": response.get("prompt") or None},
+        "output": {
+            "raw": [answer],
+            "reasoning_trace": [reasoning] if isinstance(reasoning, str) else None,
+        },
+        "answer_attribution": [
+            {
+                "turn_idx": 0,
+                "source": "output.raw",
+                "extracted_value": _extract(evaluation, answer),
+                "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
+                "is_terminal": True,
+            }
+        ],
+        "evaluation": {
+            "score": score if scored else 0.0,
+            "is_correct": score == 1 if passed is None else passed,
+        },
+        "token_usage": _tokens(response),
+        "performance": {"latency_ms": 1000 * response["inference_time"]}
+        if response.get("inference_time")
+        else None,
+        "error": str(error) if error else None if scored else outcome,
+        "metadata": texts(
+            {
+                **(item.get("metadata") or {}),
+                "sample_index": evaluation.get("sample_index"),
+                "outcome": outcome,
+            }
+        ),
     }
 
 
-def _attribution(evaluation: Row, answer: str) -> Row:
+def _extract(evaluation: Row, answer: str) -> str:
     """Return what the scorer took for the answer; the whole answer if it does not say."""
     details: Row = evaluation.get("detailed_results") or {}
     named = (details[name] for name in _EXTRACTED if details.get(name) is not None)
-    return {
-        "turn_idx": 0,
-        "source": "output.raw",
-        "extracted_value": text_of(next(named, answer)),
-        "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
-        "is_terminal": True,
-    }
+    return text_of(next(named, answer))
 
 
 def _text(value: Any) -> str:
-    """Return the question of an item: its text, the only text it has, or all of it as JSON."""
+    """The question of an item: its text, the only text it has, or all of it as JSON."""
     fields = fields_of(value)
     named = [fields[name] for name in _QUESTIONS if isinstance(fields.get(name), str)]
     only = fields.values() if len(fields) == 1 else ()

@@ -61,33 +61,26 @@ def every_eval_ever(
     if export.path is None:
         raise UserError("every_eval_ever writes several files", fix="name a folder with -o")
     source = export.tables.source
-    numbers = export.tables.rows("metrics")
     results = [
-        MetricResult(row=row) for row in numbers if isinstance(row.get("value"), (int, float))
+        MetricResult(row=row)
+        for row in export.tables.rows("metrics")
+        if isinstance(row.get("value"), (int, float))
     ]
     rows = InstanceRows(source, {name for result in results for name in result.facets})
     counted = assign(rows, results)
     about = About(organization, relationship, developer, availability)
-    records = _by_place(results, counted)
-    for place, pairs in records.items():
-        record = EvaluationRecord(source, about, *place, [result for result, _ in pairs])
+    records: dict[tuple[str, str], list[Pair]] = {}
+    for number, result in enumerate(results):
+        if place := result.place():
+            records.setdefault(place, []).append((result, counted.get(number, ())))
+    for (model, benchmark), pairs in records.items():
+        record = EvaluationRecord(source, about, model, benchmark, [result for result, _ in pairs])
         record.write(export.path, rows, pairs if samples else (), force=export.force)
     notes = [f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
     if left := len(results) - sum(map(len, records.values())):
         what = "metric rows are of several models and left out; add the facet model_name to them"
         notes.insert(0, f"{left} {what}")
     return notes
-
-
-def _by_place(
-    results: Sequence[MetricResult], counted: Mapping[int, Iterable[int]]
-) -> dict[tuple[str, str], list[Pair]]:
-    """Return the results, with the labels that they were made of, by model and benchmark."""
-    records: dict[tuple[str, str], list[Pair]] = {}
-    for number, result in enumerate(results):
-        if place := result.place():
-            records.setdefault(place, []).append((result, counted.get(number, ())))
-    return records
 
 
 class EvaluationRecord:
@@ -120,10 +113,11 @@ class EvaluationRecord:
     def write(
         self, folder: Path, rows: InstanceRows, pairs: Iterable[Pair], *, force: bool
     ) -> None:
-        """Write the record and, where there are pairs of a result and what it was made of, the samples."""
+        """The record and, where there are pairs of a result and what it was made of, the samples."""
         developer, _, model = self._model["id"].partition("/")
-        names = (self._name, developer, model.replace("/", "_"))
-        place = Path("data", *map(safe_name, names))
+        place = Path(
+            "data", safe_name(self._name), safe_name(developer), safe_name(model.replace("/", "_"))
+        )
         try:
             make_folder(folder / place)
         except OSError as error:
@@ -131,14 +125,21 @@ class EvaluationRecord:
         own, beside = place / f"{self._uuid}.json", place / f"{self._uuid}_samples.jsonl"
         check_replaceable(folder / own, force=force)
         record = self._record()
-        instances = _Hashed(
+        written = _Hashed(
             line for result, counted in pairs for line in lines(rows, counted, self._link(result))
         )
-        if first := next(instances, None):
-            write_named(folder / beside, chain([first], instances), force=force)
-            record["detailed_evaluation_results"] = instances.description(str(beside))
-        content = msgspec.json.format(msgspec.json.encode(record)) + b"\n"
-        write_named(folder / own, content, force=force)
+        if first := next(written, None):
+            write_named(folder / beside, chain([first], written), force=force)
+            record["detailed_evaluation_results"] = {
+                "format": "jsonl",
+                "file_path": str(beside),
+                "hash_algorithm": "sha256",
+                "checksum": written.digest.hexdigest(),
+                "total_rows": written.count,
+            }
+        write_named(
+            folder / own, msgspec.json.format(msgspec.json.encode(record)) + b"\n", force=force
+        )
 
     def _link(self, result: MetricResult) -> dict[str, str]:
         return {
@@ -195,14 +196,19 @@ class EvaluationRecord:
         return data
 
     def _generation(self, result: MetricResult) -> Row:
-        """Return the settings that all tasks behind a result share."""
+        """The settings that all tasks behind a result share."""
         settings = [self._settings(self._tasks.get(task, {})) for task in sorted(result.tasks)]
-        shared = dict(settings[0]) if settings else {}
-        for other in settings:
-            shared = {key: value for key, value in shared.items() if other.get(key) == value}
+        shared = {
+            key: value
+            for key, value in (settings or [{}])[0].items()
+            if all(s.get(key) == value for s in settings)
+        }
         prompt = shared.pop("prompt", None)
-        numbers = [name for name in _ARGUMENTS if isinstance(shared.get(name), (int, float))]
-        arguments: Row = {name: shared.pop(name) for name in numbers}
+        arguments: Row = {
+            name: shared.pop(name)
+            for name in _ARGUMENTS
+            if isinstance(shared.get(name), (int, float))
+        }
         if isinstance(prompt, str):
             arguments["prompt_template"] = prompt
         return {"generation_args": arguments, "additional_details": texts(shared)}
@@ -276,13 +282,3 @@ class _Hashed:
         self.count += 1
         self.digest.update(line)
         return line
-
-    def description(self, path: str) -> Row:
-        """Return what a record says about the file of these lines."""
-        return {
-            "format": "jsonl",
-            "file_path": path,
-            "hash_algorithm": "sha256",
-            "checksum": self.digest.hexdigest(),
-            "total_rows": self.count,
-        }
