@@ -21,7 +21,7 @@ import numpy as np
 
 from assay.formats.lm_eval.scoring.results import plain
 from assay.formats.lm_eval.tasks import task_keys
-from assay.formats.lm_eval.tasks.definition import Definition, Document
+from assay.formats.lm_eval.tasks.definition import Definition, TaskDocument
 from assay.formats.lm_eval.tasks.index import index
 from assay.formats.lm_eval.tasks.task_keys import definition
 from tools.benchmark_matrix import trial
@@ -66,7 +66,7 @@ class Theirs:
         return made
 
     def scored(
-        self, task: Definition, documents: list[Document]
+        self, task: Definition, documents: list[TaskDocument]
     ) -> tuple[dict[Any, list[Any]], dict[Any, Any]]:
         from lm_eval.api.metrics import mean, stderr_for_metric  # pyright: ignore[reportMissingImports]
 
@@ -111,7 +111,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return ours == theirs
 
 
-def asked(task: Definition, document: Document) -> list[Any]:
+def asked(task: Definition, document: TaskDocument) -> list[Any]:
     made: list[Any] = []
     for request in document.requests:
         text = "".join(part["content"] + part["delimiter"] for part in request.messages)

@@ -10,10 +10,10 @@ from jinja2 import UndefinedError
 
 from assay.errors import AssayError
 from assay.formats.lm_eval.asking.data import Data, library
-from assay.formats.lm_eval.asking.documents import Bound, asked
+from assay.formats.lm_eval.asking.documents import BoundTask, asked_documents
 from assay.formats.lm_eval.scoring.aggregations import aggregate, stderr
 from assay.formats.lm_eval.scoring.results import results
-from assay.formats.lm_eval.tasks.definition import Definition, Document, Hook
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, TaskDocument
 from tools.benchmark_matrix import python_reads
 from tools.benchmark_matrix.fields import Field, rows
 from tools.benchmark_matrix.jinja_reads import read as read_template
@@ -157,10 +157,12 @@ def dataset(made: list[dict[str, Any]]) -> Any:
     return _made[key]
 
 
-def bind(definition: Definition, made: list[dict[str, Any]]) -> list[Document]:
+def bind(definition: Definition, made: list[dict[str, Any]]) -> list[TaskDocument]:
     table = dataset(made)
-    bound = Bound(definition, data=Data(definition, dict.fromkeys(splits_of(definition), table)))
-    documents = list(asked(bound))
+    bound = BoundTask(
+        definition, data=Data(definition, dict.fromkeys(splits_of(definition), table))
+    )
+    documents = list(asked_documents(bound))
     for document in documents:
         if document.error:
             raise ValueError(document.error)
@@ -168,7 +170,7 @@ def bind(definition: Definition, made: list[dict[str, Any]]) -> list[Document]:
 
 
 def score(
-    definition: Definition, documents: list[Document]
+    definition: Definition, documents: list[TaskDocument]
 ) -> dict[tuple[str, str], tuple[float, float | None]]:
     return {
         key: (aggregate(definition, key[0], column), stderr(definition, key[0], column, 10))
@@ -177,7 +179,7 @@ def score(
 
 
 def values_of(
-    definition: Definition, documents: list[Document]
+    definition: Definition, documents: list[TaskDocument]
 ) -> dict[tuple[str, str], list[Any]]:
     values: dict[tuple[str, str], list[Any]] = {}
     for document in documents:
@@ -186,7 +188,7 @@ def values_of(
     return values
 
 
-def of_document(definition: Definition, document: Document) -> dict[tuple[str, str], Any]:
+def of_document(definition: Definition, document: TaskDocument) -> dict[tuple[str, str], Any]:
     return results(
         definition,
         document.doc,
@@ -198,7 +200,7 @@ def of_document(definition: Definition, document: Document) -> dict[tuple[str, s
     )
 
 
-def answers(definition: Definition, document: Document) -> list[Any]:
+def answers(definition: Definition, document: TaskDocument) -> list[Any]:
     """What a model says that is a function of the text, and of the target, which it often knows."""
     if definition.output_type == "generate_until":
         text = "".join(
@@ -295,7 +297,7 @@ def _label(definition: Definition, doc: Field) -> None:
 
 
 def _better_target(
-    definition: Definition, documents: Sequence[Document], root: Field, tried: set[Any]
+    definition: Definition, documents: Sequence[TaskDocument], root: Field, tried: set[Any]
 ) -> bool:
     """The target should be one of the choices: another kind of value for the target's column."""
     if definition.output_type != "multiple_choice" or isinstance(definition.doc_to_target, Hook):
@@ -318,7 +320,7 @@ def _better_target(
     return False
 
 
-def _is_choice(document: Document) -> bool:
+def _is_choice(document: TaskDocument) -> bool:
     target, choices = document.target, document.choices or []
     targets = target if isinstance(target, list) else [target]
     return all(

@@ -1,7 +1,7 @@
 """What readers of other programs' files have in common."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,7 +10,19 @@ import yaml
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Rejected, Repeats, Rest, Row, fields_of
+from assay.engine.experiment.imports.foreign import (
+    Headline,
+    Rejected,
+    Repeats,
+    Rest,
+    Row,
+    answer_text,
+    count_of,
+    fields_of,
+)
+from assay.records import Response
+from assay.store.keys import canonical, id_hash
+from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts, storable
 
 T = TypeVar("T")
@@ -29,6 +41,62 @@ def small_yaml(file: Path) -> Row:
     return fields_of(found)
 
 
+def without_empty(fields: Mapping[str, Any]) -> Row:
+    """Return the fields that are not empty; 0 and false are values."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+def first_filled(fields: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Return the first of these fields that has a value, as text; "" if none has."""
+    return str(next((fields[name] for name in names if fields.get(name)), ""))
+
+
+def tokens_of(usage: Mapping[str, Any], prompt: str, completion: str, total: str = "") -> Row:
+    """Return a response's counts of tokens, from the fields with these names."""
+    names = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
+    return {ours: count_of(usage.get(theirs)) for ours, theirs in names.items()}
+
+
+def response_of(item_id: str, model: str, sample: int, answer: Any, **fields: Any) -> Response:
+    """Return an answer as a row. What is not text is kept as `output`, beside its JSON."""
+    own: Row = {
+        "sample_id": f"{item_id}_sample_{sample}",
+        "sample_index": sample,
+        "total_samples": sample + 1,
+        "response": answer_text(answer),
+        "output": None if isinstance(answer, str) else answer,
+    }
+    return Response(item_id=item_id, model_name=model, **{**own, **fields})
+
+
+def pass_rate(label: str, counts: Sequence[int | float], **fields: Any) -> list[Headline]:
+    """Return the share of the first of these counts; nothing where there are none."""
+    if not sum(counts):
+        return []
+    rate = counts[0] / sum(counts)
+    own: Row = {"of": "passed", "reduce": "none", **fields}
+    return [Headline(label=label, metric="pass_rate", value=rate, **own)]
+
+
+class NewItems:
+    """Tells which items are new in a file, and what is said about each."""
+
+    def __init__(self) -> None:
+        self._seen = Seen()
+
+    def add(self, *thing: str) -> bool:
+        """Return whether a thing comes for the first time."""
+        return self._seen.add(id_hash("\0".join(thing)))
+
+    def keep_others(self, response: Response, about: Row | None, *, new: bool) -> None:
+        """Put what a test says about its item into the response, where the item has something else."""
+        if not about:
+            return
+        is_first = self.add("about", response.item_id, canonical(about).hex())
+        if is_first and not new:
+            response.metadata["test_case"] = about
+
+
 class FileResults:
     """What the experiments of most formats have in common: their files, how often what was odd in these, and answers
     that come again. `said` has the note about each odd thing, with its count and those of others by their names."""
@@ -45,7 +113,7 @@ class FileResults:
     def begin(self) -> None:
         """Forget what an earlier pass has counted."""
         self.rest, self.unread = Rest(), Rejected()
-        self.odd, self.repeats = Counter[str](), Repeats()
+        self.odd, self.repeats, self.items = Counter[str](), Repeats(), NewItems()
         self.further: list[str] = []  # notes
 
     @property

@@ -11,8 +11,8 @@ import assay
 from assay.config import load
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import config_of
-from assay.formats.hf_eval.dataset import filled, hf_eval, item_of
-from assay.formats.hf_eval.definition import Step, Task, is_eval, task_of
+from assay.formats.hf_eval.dataset import fill_template, hf_eval, item_of
+from assay.formats.hf_eval.definition import EvalTask, Step, is_eval, task_of
 
 ROWS = [
     {"q": f"What is {n} + {n}?", "a": str(2 * n), "n": n % 3, "o": ["x", "y", "z"]}
@@ -180,7 +180,7 @@ def test_shuffled_choices_keep_their_target(tmp_path: Path) -> None:
 
 def test_images_go_with_the_text() -> None:
     image = "data:image/png;base64,AAAA"
-    task = Task(
+    task = EvalTask(
         field_spec=task_spec(input="q", target="a", input_image="i"),
         solvers=[Step(name="generate")],
         scorers=[],
@@ -201,7 +201,7 @@ def task_spec(**fields: Any) -> Any:
 
 def test_templates_reach_nothing_but_names() -> None:
     assert (
-        filled("{a} {a.__class__} {a[0]} {b} {{a}} {a!r}", {"a": "x"})
+        fill_template("{a} {a.__class__} {a[0]} {b} {{a}} {a!r}", {"a": "x"})
         == "x {a.__class__} {a[0]} {b} {a} {a!r}"
     )
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from assay.formats.hf_eval.dataset import item_of
-from assay.formats.hf_eval.definition import FieldSpec, Step, Task
+from assay.formats.hf_eval.definition import EvalTask, FieldSpec, Step
 from assay.records import Item, Response
 from assay.registry import scorer
 
@@ -42,7 +42,7 @@ def test_there_are_cases_of_both_kinds_for_every_scorer() -> None:
 
 @pytest.mark.parametrize("case", CASES["solved"])
 def test_every_message_is_inspects(case: dict[str, Any]) -> None:
-    task = Task(
+    task = EvalTask(
         field_spec=msgspec.convert(case["field_spec"], FieldSpec),
         solvers=msgspec.convert(case["solvers"], list[Step]),
         scorers=[],

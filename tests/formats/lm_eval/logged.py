@@ -10,15 +10,15 @@ import msgspec
 from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.engine.experiment.imports.headlines import HeadlineCheck
 from assay.engine.experiment.imports.results import Imported, import_results
-from assay.formats.lm_eval.reader import Results, lm_eval
+from assay.formats.lm_eval.reader import HarnessLog, lm_eval
 
 LOGS = Path(__file__).parent / "logs"
 STAMP, LATER = "2026-01-02T03-04-05.678901", "2026-02-02T03-04-05.678901"
 
 
-def read(path: Path) -> Results:
+def read(path: Path) -> HarnessLog:
     (results,) = lm_eval(path)
-    assert isinstance(results, Results)
+    assert isinstance(results, HarnessLog)
     return results
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, FewShot, Member
+from assay.formats.lm_eval.tasks.definition import Definition, FewShotKeys, TaskMember
 from assay.formats.lm_eval.tasks.definitions import definitions, members
 from tests.formats.lm_eval.folders import write
 
@@ -43,7 +43,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write(tmp_path / "tasks", FILES)
 
 
-def named(items: list[Member]) -> list[Any]:
+def named(items: list[TaskMember]) -> list[Any]:
     return [
         [item.name, named(item.members)] if item.definition is None else item.name for item in items
     ]
@@ -118,7 +118,7 @@ def test_defaults(root: Path) -> None:
             "max_gen_toks": 256,
             "until": ["\n\n"],
         },
-        fewshot_config=FewShot(fewshot_delimiter="\n\n", target_delimiter=" "),
+        fewshot_config=FewShotKeys(fewshot_delimiter="\n\n", target_delimiter=" "),
         metadata={"version": 1.5, "config_source": str(root / "a.yaml")},
     )
     assert c.generation_kwargs is None
@@ -166,7 +166,7 @@ def test_few_shot_settings_are_the_tasks_unless_they_are_set(root: Path) -> None
     """
     write(root, {"f.yaml": text})
     (task,) = definitions(members(["f"], include_path=[root]))
-    assert task.fewshot_config == FewShot(
+    assert task.fewshot_config == FewShotKeys(
         sampler="first_n",
         split="dev",
         process_docs=task.process_docs,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from assay.formats.lm_eval.tasks.definition import Definition, FewShot
+from assay.formats.lm_eval.tasks.definition import Definition, FewShotKeys
 from tests.formats.lm_eval import fake_answers
 from tests.formats.lm_eval.fake_answers import FakeServer
 
@@ -111,7 +111,7 @@ def test_every_key_is_used() -> None:
         key for task in task_files() for key in task
     }
     shots = {key for task in task_files() for key in task.get("fewshot_config") or {}}
-    assert set(FewShot.__struct_fields__) <= shots
+    assert set(FewShotKeys.__struct_fields__) <= shots
     types = {task.get("output_type", "generate_until") for task in task_files()}
     assert types >= {"generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling"}
 

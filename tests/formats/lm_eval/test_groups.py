@@ -11,8 +11,8 @@ import pytest
 from assay.errors import UserError
 from assay.formats.lm_eval.metric import _evidence, _from_stderr, _Task
 from assay.formats.lm_eval.scoring import aggregations
-from assay.formats.lm_eval.scoring.groups import Key, Numbers, group_numbers, groups
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
+from assay.formats.lm_eval.scoring.groups import Key, TaskNumbers, group_numbers, groups
+from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
 from assay.interfaces import Group
 from assay.stats.intervals import Interval, mean_interval, wilson
 
@@ -20,18 +20,18 @@ FILE = Path(__file__).parent / "results" / "groups.jsonl"
 CASES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
 
 
-def member(tree: Any) -> Member:
+def member(tree: Any) -> TaskMember:
     if isinstance(tree, str):
-        return Member(name=tree, definition=Definition(task=tree))
-    return Member(
+        return TaskMember(name=tree, definition=Definition(task=tree))
+    return TaskMember(
         name=tree["name"],
         members=[member(inner) for inner in tree["members"]],
         aggregate=tree["aggregate"],
     )
 
 
-def numbers(result: dict[str, Any]) -> Numbers:
-    made = Numbers(size=result.get("sample_len", 0))
+def numbers(result: dict[str, Any]) -> TaskNumbers:
+    made = TaskNumbers(size=result.get("sample_len", 0))
     for text, value in result.items():
         metric, _, pipeline = text.partition(",")
         key: Key = (metric.removesuffix("_stderr"), pipeline)
@@ -69,9 +69,9 @@ def test_the_weights_of_tasks_are_those_of_the_value(
     assert [leaf.name for leaf in leaves(group)] == ["a", "b", "c"]
     key = ("acc", "none")
     tasks = {
-        "a": Numbers(size=2, values={key: 1.0}),
-        "b": Numbers(size=9, values={("f1", "none"): 1.0}),
-        "c": Numbers(size=6, values={key: 0.0}),
+        "a": TaskNumbers(size=2, values={key: 1.0}),
+        "b": TaskNumbers(size=9, values={("f1", "none"): 1.0}),
+        "c": TaskNumbers(size=6, values={key: 0.0}),
     }
     made = group_numbers(group, tasks)
     assert made.weights == {key: dict(zip("ac", weights, strict=True))}
@@ -83,7 +83,7 @@ def test_another_aggregation_is_refused() -> None:
         {"name": "g", "members": ["a"], "aggregate": [{"metric": "acc", "aggregation": "median"}]}
     )
     with pytest.raises(UserError, match="can only be mean, not 'median'"):
-        group_numbers(group, {"a": Numbers(size=1)})
+        group_numbers(group, {"a": TaskNumbers(size=1)})
 
 
 # ---- intervals
@@ -200,7 +200,7 @@ PAIRS = [(at % 2, at % 2 if at % 10 else 1 - at % 2) for at in range(100)]
 def test_other_aggregations_stay_within_their_range(
     aggregation: Any, values: list[Any], least: float, most: float, error: float
 ) -> None:
-    part = Part(aggregations.restored(values), aggregation=aggregation)
+    part = Part(aggregations.restored_values(values), aggregation=aggregation)
     part.values = values
     assert part.scale == (least, most)
     found = _from_stderr(part.value, error, [part], 0.95)

@@ -17,7 +17,7 @@ from sklearn import metrics as sklearn
 from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import METRICS, code_runs_in, load
 from assay.formats.lm_eval.scoring import aggregations, corpora, hub
-from assay.formats.lm_eval.scoring.aggregations import drawn, stderr
+from assay.formats.lm_eval.scoring.aggregations import resamples, stderr
 from assay.formats.lm_eval.scoring.measures import exact_match
 from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.tasks.definition import Definition, HookError
@@ -52,7 +52,7 @@ def test_one_text_is_compared_like_an_array(
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_draws_are_those_of_random(size: int) -> None:
-    rows = [row for block in drawn(size, 2050) for row in block.tolist()]
+    rows = [row for block in resamples(size, 2050) for row in block.tolist()]
     expected = [
         generator.choices(range(size), k=size)
         for generator in (random.Random(0), random.Random(1))

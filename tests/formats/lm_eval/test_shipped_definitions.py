@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Hook, Member
+from assay.formats.lm_eval.tasks.definition import Hook, TaskMember
 from assay.formats.lm_eval.tasks.definitions import _Build
-from assay.formats.lm_eval.tasks.index import Entry, index
+from assay.formats.lm_eval.tasks.index import IndexEntry, index
 from tests.formats.lm_eval.folders import write
 
 PYTHON = os.environ.get("LM_EVAL_PYTHON") or (sys.executable if find_spec("lm_eval") else "")
@@ -57,7 +57,7 @@ def plain(value: Any) -> Any:
     return [plain(part) for part in value] if isinstance(value, list) else value
 
 
-def described(member: Member) -> Any:
+def described(member: TaskMember) -> Any:
     if member.definition is not None:
         return plain(member.definition)
     metrics = [
@@ -79,7 +79,7 @@ def described(member: Member) -> Any:
     }
 
 
-def is_same(entry: Entry, line: dict[str, Any], build: _Build) -> bool:
+def is_same(entry: IndexEntry, line: dict[str, Any], build: _Build) -> bool:
     if entry.kind == "tag":
         return list(entry.members) == line["tags"]
     if entry.kind == "class":

@@ -1,15 +1,21 @@
 """What `sound` changes: each place that scoring/results.py lists against the number worked out by hand or by sacreBLEU."""
 
+import json
 import statistics
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sacrebleu
 
 from assay.errors import UserError
+from assay.formats.lm_eval.chosen import mark
+from assay.formats.lm_eval.metric import groups as group_values
 from assay.formats.lm_eval.scoring.aggregations import aggregate, stderr
 from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.tasks.definition import Definition
+from assay.interfaces import Group
 from tests.formats.lm_eval.test_results import FOLDER, real
 
 
@@ -118,3 +124,28 @@ def test_code_needs_consent() -> None:
     with pytest.raises(UserError, match="runs code that a model wrote"):
         values(task, "a", "a")
     assert values(task, "a", "a", sandbox="closed") == {"exact_match": 1.0}
+
+
+def test_a_group_weighs_a_label_by_its_own_documents(tmp_path: Path) -> None:
+    keys = {"dataset_path": "json", "test_split": "test", "doc_to_text": "q", "doc_to_target": "a"}
+    for name in ("many", "few"):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({"task": name, **keys}))
+    group = {"group": "both", "task": ["many", "few"]}
+    group |= {"aggregate_metric_list": [{"metric": "exact_match"}]}
+    (tmp_path / "both.yaml").write_text(json.dumps(group))
+    entry = mark({"task": "both", "include_path": str(tmp_path)})
+    tasks = ["many"] * 3 + ["few"]  # of the other documents of `few` nothing has this label
+    score = np.array([1.0, 1.0, 0.0, 0.0])
+    columns = {
+        "value": [None] * 4,
+        "item.metadata.request": [entry] * 4,
+        "item.metadata.task": tasks,
+        "item.metadata.document": [0, 1, 2, 7],
+        "item.metadata.benchmark": tasks,
+    }
+    item = np.arange(4, dtype=np.uint32)
+    rows = Group(item=item, sample=item * 0, passed=score > 0, score=score, columns=columns)
+    for rows.label in ("exact_match", "exact_match (sound)"):
+        [made] = group_values(rows, task_folders=[str(tmp_path)])
+        assert made.value == 2 / 4
+        assert made.facets == {"benchmark": "both"}

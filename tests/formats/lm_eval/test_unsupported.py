@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from assay.formats.lm_eval.facade.sources import is_installed
-from assay.formats.lm_eval.tasks.index import Entry, index
+from assay.formats.lm_eval.tasks.index import IndexEntry, index
 from tests.formats.lm_eval.folders import write
 
 UTILS = """
@@ -55,7 +55,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.formats.lm_eval.tasks.index.installed_tasks", lambda: None)
 
 
-def entry(folder: Path, keys: str, **files: str) -> Entry:
+def entry(folder: Path, keys: str, **files: str) -> IndexEntry:
     write(
         folder,
         {"t.yaml": f"task: t\n{keys}\n", **{f"{name}.py": text for name, text in files.items()}},

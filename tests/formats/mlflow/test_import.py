@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UserError
-from assay.formats.mlflow.metrics import Scores
+from assay.formats.mlflow.metrics import MetricScores
 from assay.formats.mlflow.reader import mlflow
 from tests.formats.imports import bring, bring_one
 from tests.formats.mlflow.stores import RUNS, table_of
@@ -186,7 +186,7 @@ def test_facts_of_a_run_that_are_not_readable(tmp_path: Path) -> None:
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
 def test_aggregations_are_those_of_mlflow(values: list[float]) -> None:
     numpy = pytest.importorskip("numpy")
-    scores = Scores()
+    scores = MetricScores()
     for value in values:
         scores.add("x/v1", value, "x")
     wanted = {

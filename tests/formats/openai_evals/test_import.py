@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.engine.experiment.imports.results import Imported, import_results
-from assay.formats.openai_evals.reader import Results, openai_evals
+from assay.formats.openai_evals.reader import EvalsRun, openai_evals
 from assay.records import Response
 
 LOGS = Path(__file__).parent / "logs"
 
 
-def read(path: Path) -> Results:
+def read(path: Path) -> EvalsRun:
     (results,) = openai_evals(path)
-    assert isinstance(results, Results)
+    assert isinstance(results, EvalsRun)
     return results
 
 

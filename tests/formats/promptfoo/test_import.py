@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay.engine.experiment.imports.results import import_results
 from assay.errors import UserError
 from assay.formats.promptfoo.reader import promptfoo
-from assay.formats.promptfoo.shapes import Assertion, Component, of_results, planned
+from assay.formats.promptfoo.shapes import Assertion, Component, labels_of_results, planned_labels
 from tests.formats import peers
 from tests.formats.promptfoo.folder import LOGS, Log, edited, log, read, rows
 
@@ -535,8 +535,8 @@ def test_a_failed_answer_has_the_labels_of_a_scored_one(
     kinds: list[tuple[str, str | None]],
 ) -> None:
     asserts = [Assertion(kind, metric) for kind, metric in kinds]
-    scored = of_results([Component(assertion=entry) for entry in asserts], {})
-    foreseen = planned(asserts, {})
+    scored = labels_of_results([Component(assertion=entry) for entry in asserts], {})
+    foreseen = planned_labels(asserts, {})
     assert foreseen[: len(scored)] == scored
     labels = [entry.label for entry in foreseen]
     assert len(set(labels)) == len(labels)

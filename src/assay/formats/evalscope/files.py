@@ -4,10 +4,10 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -27,22 +27,23 @@ _LINE = re.compile(rb'\s*\{\s*"index"\s*:')
 _REPORT = re.compile(rb'\s*\{\s*"(?:schema_version|name)"\s*:')
 _LARGEST = 1 << 26  # bytes of a report
 _VERSION = 2
+_SAMPLES: tuple[Kind, Kind] = ("predictions", "reviews")
 
 
 class _Score(msgspec.Struct):
-    value: dict[str, Any] = {}
+    value: Row = {}
 
 
 class _Scored(msgspec.Struct):
     score: _Score = msgspec.field(default_factory=_Score)
 
 
-class _Place(msgspec.Struct):
+class _NumberedSample(msgspec.Struct):
     index: int
     sample_score: _Scored = msgspec.field(default_factory=_Scored)
 
 
-class Part(msgspec.Struct, kw_only=True, frozen=True):
+class SubsetFiles(msgspec.Struct, kw_only=True, frozen=True):
     """The samples of one subset, answered by one model; either file may be missing."""
 
     model: str
@@ -55,17 +56,17 @@ class RunFiles(msgspec.Struct, kw_only=True, dict=True):
     """One run's folder, and those of its files that were asked for."""
 
     folder: Path
-    parts: list[Part]
+    parts: list[SubsetFiles]
     reports: list[Path]
 
     @cached_property
     def config(self) -> Row:
-        """The settings of the run; empty if they cannot be read."""
+        """Return the settings of the run; empty if they cannot be read."""
         return small_yaml(self.folder / "configs" / "task_config.yaml")
 
 
 def kind_of(file: Path) -> Kind | None:
-    """What a file is, by its first bytes."""
+    """Return what a file is, by its first bytes."""
     head = head_of(file)
     if file.suffix == ".jsonl" and _LINE.match(head):
         if b'"sample_score"' in head:
@@ -78,7 +79,7 @@ def kind_of(file: Path) -> Kind | None:
 
 
 def runs_at(path: Path) -> list[RunFiles]:
-    """The runs that a path holds, or is part of."""
+    """Return the runs that a path holds, or is part of."""
     found: dict[Path, dict[Kind, list[Path]]] = {}
     for file in files_below(path, ".jsonl", ".json"):
         kind = kind_of(file)
@@ -90,48 +91,35 @@ def runs_at(path: Path) -> list[RunFiles]:
 
 
 def _run(root: Path, files: dict[Kind, list[Path]]) -> RunFiles:
-    named = [*files.get("predictions", ()), *files.get("reviews", ())]
     reports = set(files.get("reports", ()))
-    if not named:  # a report alone: the samples it is made from
-        folders = [
-            root / kind / report.parent.name
-            for report in reports
-            for kind in ("predictions", "reviews")
-        ]
-        stems = tuple(report.stem for report in reports)
-        named = [
-            file
-            for folder in folders
-            for file in folder.glob("*.jsonl")
-            if file.stem.startswith(stems)
-        ]
-    parts: dict[tuple[str, str], Part] = {}
-    for file in sorted(named, key=lambda file: (file.parent.name, file.name)):
+    named = [*files.get("predictions", ()), *files.get("reviews", ())]
+    parts: dict[tuple[str, str], SubsetFiles] = {}
+    for file in sorted(named or _samples_of(root, reports), key=lambda file: file.parts[-2:]):
         kind = kind_of(file)
         model = file.parent.name if file.parent.parent.name == kind else ""
-        if (model, file.stem) not in parts and kind is not None:
-            parts[model, file.stem] = _part(root, model, file, kind)
-            reports |= {
-                report
-                for report in (root / "reports" / model).glob("*.json")
-                if model and kind_of(report)
-            }
+        if kind is None or (model, file.stem) in parts:
+            continue
+        pair = (
+            {kind: root / kind / model / file.name for kind in _SAMPLES} if model else {kind: file}
+        )
+        known = {kind: path for kind, path in pair.items() if kind_of(path) == kind}
+        parts[model, file.stem] = SubsetFiles(model=model, stem=file.stem, **known)
+        of_model = (root / "reports" / model).glob("*.json") if model else ()
+        reports |= {report for report in of_model if kind_of(report)}
     return RunFiles(folder=root, parts=list(parts.values()), reports=sorted(reports))
 
 
-def _part(root: Path, model: str, file: Path, kind: Kind) -> Part:
-    if not model:
-        return Part(model="", stem=file.stem, **{kind: file})
-    pair = {kind: root / kind / model / file.name for kind in ("predictions", "reviews")}
-    return Part(
-        model=model,
-        stem=file.stem,
-        **{kind: path for kind, path in pair.items() if kind_of(path) == kind},
-    )
+def _samples_of(root: Path, reports: Collection[Path]) -> list[Path]:
+    """Return the files of samples that reports are made from."""
+    stems = tuple(report.stem for report in reports)
+    names = {report.parent.name for report in reports}
+    folders = [root / kind / name for name in names for kind in _SAMPLES]
+    files = [file for folder in folders for file in folder.glob("*.jsonl")]
+    return [file for file in files if file.stem.startswith(stems)]
 
 
 def read_report(file: Path) -> Row:
-    """A report; one of a newer version is refused."""
+    """Return a report; one of a newer version is refused."""
     try:
         report = json_row(reading.content(file)) if file.stat().st_size <= _LARGEST else {}
     except (ValueError, RecursionError, OSError):
@@ -142,7 +130,7 @@ def read_report(file: Path) -> Row:
     return report
 
 
-class Lines:
+class SampleLines:
     """A file of samples: the last line of each number counts, as evalscope appends when it resumes. `labels` has
     the names of the scores in it."""
 
@@ -151,9 +139,9 @@ class Lines:
         self.places: dict[int, int] = {}
         self.labels: dict[str, None] = {}
         self.problems: list[str] = []
-        decode = row_decoder(_Place)
+        decode = row_decoder(_NumberedSample)
         at = 0
-        for line in self._read():
+        for line in self._lines():
             try:
                 place = decode(line)
                 self.places[place.index] = at
@@ -164,13 +152,13 @@ class Lines:
                     self.problems.append(f"{self.file}: {what}")
             at += len(line)
 
-    def _read(self) -> Iterator[bytes]:
+    def _lines(self) -> Iterator[bytes]:
         if self.file is not None:
             with reading.opened(self.file) as file:
                 yield from file
 
     def rows(self, indices: list[int]) -> Iterator[Row]:
-        """The rows with these numbers, empty for those that the file does not have."""
+        """Yield the rows with these numbers, empty for those that the file does not have."""
         if self.file is None:
             yield from ({} for _ in indices)
             return

@@ -15,14 +15,14 @@ from assay.engine.experiment.imports.foreign import (
     fields_of,
     without_secrets,
 )
-from assay.formats.evalscope.files import Lines, Part, RunFiles, read_report, runs_at
+from assay.formats.evalscope.files import RunFiles, SampleLines, SubsetFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
-    Sample,
+    EvaluatedSample,
+    answer_of,
     evaluations_of,
     item_of,
     missing_evaluations,
     missing_response,
-    response_of,
 )
 from assay.formats.evalscope.scores import Sums
 from assay.readers._results import FileResults
@@ -50,10 +50,10 @@ _MOST_LOST = 1_000_000  # samples that may have failed in one subset
 @reader
 def evalscope(path: Path) -> list[Foreign]:
     """A work directory, the folder of one run in it, or one of its files of predictions, reviews or reports."""
-    return [Results(files) for files in runs_at(path) if files.parts]
+    return [EvalscopeRun(files) for files in runs_at(path) if files.parts]
 
 
-class Results(FileResults):
+class EvalscopeRun(FileResults):
     """One run."""
 
     format = "evalscope"
@@ -66,7 +66,7 @@ class Results(FileResults):
     def __init__(self, files: RunFiles) -> None:
         self.run = files
         self.reports = [report for file in files.reports if (report := read_report(file))]
-        self.parts = [(part, *self._named(part)) for part in files.parts]
+        self.parts = [(part, *self._dataset_and_subset(part)) for part in files.parts]
         models = dict.fromkeys(part.model for part in files.parts if part.model)
         datasets = "+".join(dict.fromkeys(dataset for _, dataset, _ in self.parts))
         named = "-".join([datasets, *(models if len(models) == 1 else ())])
@@ -77,7 +77,7 @@ class Results(FileResults):
         super().begin()
         self._sums = Sums()
 
-    def _named(self, part: Part) -> tuple[str, str]:
+    def _dataset_and_subset(self, part: SubsetFiles) -> tuple[str, str]:
         """Dataset and subset, which the file's name has with a line between them."""
         config = self.run.config
         named = [*(config.get("datasets") or ()), *(config.get("resolved_benchmarks") or ())]
@@ -125,9 +125,9 @@ class Results(FileResults):
         self.begin()
         planned = 0
         for part, dataset, subset in self.parts:
-            predictions, reviews = Lines(part.predictions), Lines(part.reviews)
+            predictions, reviews = SampleLines(part.predictions), SampleLines(part.reviews)
             self.further += [*predictions.problems, *reviews.problems]
-            requested = self._requested(part, dataset, subset)
+            requested = self._planned_of(part, dataset, subset)
             present = predictions.places.keys() | reviews.places.keys()
             expected = max(requested or 0, max(present, default=-1) + 1)
             if expected > len(present) + _MOST_LOST:
@@ -146,7 +146,7 @@ class Results(FileResults):
     def rejected(self) -> int:
         return len(self.further)
 
-    def _requested(self, part: Part, dataset: str, subset: str) -> int | None:
+    def _planned_of(self, part: SubsetFiles, dataset: str, subset: str) -> int | None:
         for report in self.reports:
             if report.get("dataset_name") == dataset and report.get("model_name") == part.model:
                 subsets = fields_of(fields_of(report.get("execution_summary")).get("subsets"))
@@ -155,7 +155,12 @@ class Results(FileResults):
         return None
 
     def _cases(
-        self, part: Part, dataset: str, subset: str, files: tuple[Lines, Lines], lost: list[int]
+        self,
+        part: SubsetFiles,
+        dataset: str,
+        subset: str,
+        files: tuple[SampleLines, SampleLines],
+        lost: list[int],
     ) -> Iterator[ForeignCase]:
         predictions, reviews = files
         repeats = self._repeats()
@@ -166,26 +171,28 @@ class Results(FileResults):
             order, predictions.rows(order), reviews.rows(order), strict=True
         ):
             model = part.model or str(prediction.get("model") or self._model)
-            sample = Sample(model, dataset, subset, index, repeats, prediction, review)
+            sample = EvaluatedSample(model, dataset, subset, index, repeats, prediction, review)
             case = self._case(sample, reviews.labels)
             if index // repeats in groups:
                 items[index // repeats] = fields_of(case.item)
             yield case
         for index in lost:
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)
-            sample = Sample(part.model or self._model, dataset, subset, index, repeats, {}, {})
+            sample = EvaluatedSample(
+                part.model or self._model, dataset, subset, index, repeats, {}, {}
+            )
             response = missing_response(item, sample)
             labels = missing_evaluations(response, reviews.labels)
-            yield ForeignCase(item, response, self._counted(sample, labels))
+            yield ForeignCase(item, response, self._count(sample, labels))
 
-    def _case(self, sample: Sample, labels: Collection[str]) -> ForeignCase:
+    def _case(self, sample: EvaluatedSample, labels: Collection[str]) -> ForeignCase:
         item = item_of(sample)
-        response = response_of(sample, item, self.rest)
+        response = answer_of(sample, item, self.rest)
         self.odd["unreviewed"] += not sample.review
         evaluations = list(evaluations_of(sample, response, labels, self.rest))
-        return ForeignCase(item, response, self._counted(sample, evaluations))
+        return ForeignCase(item, response, self._count(sample, evaluations))
 
-    def _counted(self, sample: Sample, evaluations: list[Evaluation]) -> list[Evaluation]:
+    def _count(self, sample: EvaluatedSample, evaluations: list[Evaluation]) -> list[Evaluation]:
         place = (sample.model, sample.dataset, sample.subset)
         for row in evaluations:
             self._sums.add(place, row.label, row.score, counted=row.label in sample.values)

@@ -10,7 +10,6 @@ from assay.engine.experiment.imports.foreign import (
     Rest,
     Row,
     content_id,
-    count_of,
     evaluation_of,
     failure,
     fields_of,
@@ -19,6 +18,7 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     rows_of,
 )
+from assay.readers._results import first_filled, response_of, tokens_of
 from assay.records import Evaluation, EvaluationOutcome, Response
 
 _IDS = ("id", "question_id", "task_id", "qid")
@@ -28,11 +28,13 @@ _OUTCOMES: dict[str, EvaluationOutcome] = {"parse_error": "unparsed", "excluded"
 _PREDICTION = {"index", "model", "model_output", "messages", "metadata"}
 _OUTPUT = {"id", "model", "choices", "usage", "time", "error"}
 _OUTPUT_KNOWN = {"metadata", "perf_metrics"}
+_REVIEW = {"index", "target", "messages", "sample_score", "agent_trace"}
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 _SCORE = {"value", "status", "explanation", "prediction"}
 _SCORE_KNOWN = {"extracted_prediction", "metadata", "main_score_name", "judge_summary"}
 
 
-class Sample(msgspec.Struct):
+class EvaluatedSample(msgspec.Struct):
     """Where a sample belongs, and what evalscope stored of it."""
 
     model: str
@@ -45,12 +47,12 @@ class Sample(msgspec.Struct):
 
     @property
     def number(self) -> int:
-        """Which of the repeats it is."""
-        given = self.scored.get("generation_index")
+        """Return the number of the repeat."""
+        given = self.sample_score.get("generation_index")
         return given if isinstance(given, int) else self.index % max(1, self.repeats)
 
     @property
-    def scored(self) -> Row:
+    def sample_score(self) -> Row:
         return fields_of(self.review.get("sample_score"))
 
     @property
@@ -59,41 +61,38 @@ class Sample(msgspec.Struct):
 
     @property
     def score(self) -> Row:
-        return fields_of(self.scored.get("score"))
+        return fields_of(self.sample_score.get("score"))
 
     @property
     def values(self) -> Row:
-        """The score of each label."""
+        """Return the score of each label."""
         return fields_of(self.score.get("value"))
 
     @property
-    def subset_facts(self) -> Row:
+    def place(self) -> Row:
         return {"dataset": self.dataset, "subset": self.subset}
 
 
-def item_of(sample: Sample) -> Row:
-    """The question, from what was asked; random ids of messages are not part of it."""
-    asked = _asked(sample.messages)
+def item_of(sample: EvaluatedSample) -> Row:
+    """Return the question, from what was asked; random ids of messages are not part of it."""
+    asked = _prompt_messages(sample.messages)
     target = sample.review.get("target")
     listed = list_of(target)
     truth = listed[0] if len(listed) == 1 else target
-    own = fields_of(sample.scored.get("sample_metadata") or sample.prediction.get("metadata"))
-    users = [entry for entry in asked if entry.get("role") == "user"]
-    data: Row = {"question": content_text(users[-1].get("content")) if users else ""}
+    own = fields_of(sample.sample_score.get("sample_metadata") or sample.prediction.get("metadata"))
+    users = [content_text(entry.get("content")) for entry in asked if entry.get("role") == "user"]
+    data: Row = {"question": "".join(users[-1:])}
     if len(asked) > 1 or (asked and not isinstance(asked[0].get("content"), str)):
         data["messages"] = asked
-    given = next(
-        (own[name] for name in _IDS if isinstance(own.get(name), (str, int)) and own[name] != ""),
-        None,
-    )
-    if given is None:
-        given = content_id(sample.dataset, sample.subset, asked, truth)
-    metadata = {**sample.subset_facts, **own}
-    return {"id": str(given), "data": data, "ground_truth": truth, "metadata": metadata}
+    given = [own[name] for name in _IDS if isinstance(own.get(name), (str, int))]
+    id = next((str(value) for value in given if value != ""), None)
+    if id is None:
+        id = content_id(sample.dataset, sample.subset, asked, truth)
+    return {"id": id, "data": data, "ground_truth": truth, "metadata": {**sample.place, **own}}
 
 
-def _asked(messages: Sequence[Row]) -> list[Row]:
-    """The messages before the model's first own one."""
+def _prompt_messages(messages: Sequence[Row]) -> list[Row]:
+    """Return the messages before the model's first own one."""
     asked: list[Row] = []
     for message in messages:
         if message.get("source") == "generate":
@@ -109,73 +108,64 @@ def _message(message: Row) -> Row:
 
 
 def content_text(content: Any) -> str:
-    """The text of a message: itself, or that of its parts."""
+    """Return the text of a message: itself, or that of its parts."""
     return content if isinstance(content, str) else _parts(content, "text")
 
 
 def _parts(content: Any, kind: str) -> str:
-    """The texts of all parts of a kind."""
+    """Return the texts of all parts of a kind."""
     parts = [part for part in rows_of(content) if part.get("type") == kind]
     return "".join(str(part.get(kind) or "") for part in parts)
 
 
-def response_of(sample: Sample, item: Row, rest: Rest) -> Response:
-    """The answer; of a sample that has only a review, what that says of it."""
+def answer_of(sample: EvaluatedSample, item: Row, rest: Rest) -> Response:
+    """Return the answer; of a sample that has only a review, what that says of it."""
     output = fields_of(sample.prediction.get("model_output"))
-    choice = fields_of(next(iter(list_of(output.get("choices"))), None))
-    message, usage = fields_of(choice.get("message")), fields_of(output.get("usage"))
+    choice = next(iter(rows_of(list_of(output.get("choices"))[:1])), {})
+    message = fields_of(choice.get("message"))
     content = message.get("content")
     said = content_text(content) if message else str(sample.score.get("prediction") or "")
-    stop, error = choice.get("stop_reason"), output.get("error")
-    refused = stop == "content_filter" or any(part.get("refusal") for part in rows_of(content))
-    metadata: Row = {"model_id": sample.model, **sample.subset_facts}
-    metadata |= {"finish_reason": stop, "response_id": output.get("id")}
-    kept = {
-        **rest.of(sample.prediction, _PREDICTION, {"agent_trace"}),
-        **rest.of(output, _OUTPUT, _OUTPUT_KNOWN, "output."),
-    }
-    kept |= rest.of(
-        sample.review, {"index", "target", "messages", "sample_score", "agent_trace"}, (), "review."
-    )
-    if kept:
-        metadata[REST] = kept
-    outcome: Row = failure(str(error) if error else None)
-    return _response(
-        sample,
-        item,
-        said,
-        response=said,
-        inference_time=number_of(output.get("time")) or 0.0,
-        metadata=metadata,
-        prompt_tokens=count_of(usage.get("input_tokens")),
-        completion_tokens=count_of(usage.get("output_tokens")),
-        total_tokens=count_of(usage.get("total_tokens")),
-        messages=[_message(entry) for entry in sample.messages] or None,
-        reasoning=_parts(content, "reasoning") or None,
-        tool_calls=list_of(message.get("tool_calls")) or None,
-        served_model=str(output["model"]) if output.get("model") else None,
-        logprobs=list_of(fields_of(choice.get("logprobs")).get("content")) or None,
-        **(outcome or {"outcome": "refused" if refused else "ok"}),
-    )
+    row = _response(sample, item, said)
+    row.inference_time = number_of(output.get("time")) or 0.0
+    row.messages = [_message(entry) for entry in sample.messages] or None
+    row.reasoning = _parts(content, "reasoning") or None
+    row.tool_calls = list_of(message.get("tool_calls")) or None
+    row.served_model = first_filled(output, ["model"]) or None
+    row.logprobs = list_of(fields_of(choice.get("logprobs")).get("content")) or None
+    stop, error = choice.get("stop_reason"), first_filled(output, ["error"])
+    row.metadata |= {"finish_reason": stop, "response_id": output.get("id")}
+    if kept := _rest_of(sample, output, rest):
+        row.metadata[REST] = kept
+    if stop == "content_filter" or any(part.get("refusal") for part in rows_of(content)):
+        row.outcome = "refused"
+    tokens = tokens_of(fields_of(output.get("usage")), *_TOKENS)
+    return msgspec.structs.replace(row, **tokens, **failure(error or None))
 
 
-def missing_response(item: Row, sample: Sample) -> Response:
-    """A sample that the report counts and no file has."""
+def _rest_of(sample: EvaluatedSample, output: Row, rest: Rest) -> Row:
+    kept = rest.of(sample.prediction, _PREDICTION, {"agent_trace"})
+    kept |= rest.of(output, _OUTPUT, _OUTPUT_KNOWN, "output.")
+    return kept | rest.of(sample.review, _REVIEW, (), "review.")
+
+
+def missing_response(item: Row, sample: EvaluatedSample) -> Response:
+    """Return the row of a sample that the report counts and no file has."""
     why = "evalscope counts this sample as failed, and stores nothing else of it"
-    metadata = {"model_id": sample.model, **sample.subset_facts}
-    return _response(sample, item, None, metadata=metadata, **failure(why))
+    return _response(sample, item, None, **failure(why))
 
 
-def _response(sample: Sample, item: Row, said: str | None, **fields: Any) -> Response:
-    id, number, place = item["id"], sample.number, (sample.model, *sample.subset_facts.values())
-    return Response(
-        item_id=id,
-        sample_id=f"{id}_sample_{number}",
-        sample_index=number,
+def _response(sample: EvaluatedSample, item: Row, said: str | None, **fields: Any) -> Response:
+    id, place = item["id"], sample.place
+    key = key_of("evalscope", sample.model, *place.values(), id, sample.number, said)
+    return response_of(
+        id,
+        sample.model,
+        sample.number,
+        said,
         total_samples=sample.repeats,
-        model_name=sample.model,
         prompt=item["data"].get("question", ""),
-        key=key_of("evalscope", *place, id, number, said),
+        metadata={"model_id": sample.model, **place},
+        key=key,
         task=sample.dataset,
         **fields,
     )
@@ -185,29 +175,30 @@ def _response(sample: Sample, item: Row, said: str | None, **fields: Any) -> Res
 
 
 def evaluations_of(
-    sample: Sample, response: Response, labels: Collection[str], rest: Rest
+    sample: EvaluatedSample, response: Response, labels: Collection[str], rest: Rest
 ) -> Iterator[Evaluation]:
-    """A row for each score; for each further label that this subset's samples have, one that says why it is missing."""
+    """Yield a row for each score; for each further label that this subset's samples have, one that says why it is
+    missing."""
     score, values = sample.score, sample.values
     errors = fields_of(fields_of(score.get("metadata")).get("metric_errors"))
     details = rest.of(score, _SCORE, _SCORE_KNOWN, "score.")
     if score.get("explanation"):
         details["explanation"] = score["explanation"]
     for label, value in values.items():
+        own = [str(errors[name]) for name in errors if label.lower().startswith(name.lower())]
         number = number_of(value)
         error = f"{value!r} is not a number" if number is None else None
-        error = next((str(errors[name]) for name in errors if _is_of(label, name)), error)
-        yield _evaluation(response, label, number if error is None else None, error, details)
+        yield _evaluation(response, label, number, own[0] if own else error, details)
     status = str(score.get("status") or "")
-    for label in labels if status or not sample.review else ():
+    if sample.review and not status:
+        return
+    what = f"score: {status}" if status else "review of this answer"
+    for label in labels:
         if label not in values:
-            what = f"score: {status}" if status else "review of this answer"
-            outcome = _OUTCOMES.get(status, "errored")
-            yield _evaluation(response, label, None, f"evalscope has no {what}", details, outcome)
-
-
-def _is_of(label: str, metric: str) -> bool:
-    return label.lower().startswith(metric.lower())
+            row = _evaluation(response, label, None, f"evalscope has no {what}", details)
+            if status in _OUTCOMES:
+                row.outcome, row.error_kind = _OUTCOMES[status], None
+            yield row
 
 
 def missing_evaluations(response: Response, labels: Collection[str]) -> list[Evaluation]:
@@ -215,22 +206,18 @@ def missing_evaluations(response: Response, labels: Collection[str]) -> list[Eva
 
 
 def _evaluation(
-    response: Response,
-    label: str,
-    number: float | None,
-    error: str | None,
-    details: Row,
-    outcome: EvaluationOutcome = "errored",
+    response: Response, label: str, number: float | None, error: str | None, details: Row
 ) -> Evaluation:
-    return evaluation_of(
+    row = evaluation_of(
         response,
         label,
-        passed=number == 1.0 if label in _YES_OR_NO and number in (0.0, 1.0) else None,
-        score=number,
         detailed_results=details,
         metadata={name: response.metadata[name] for name in ("model_id", "dataset", "subset")},
         key=key_of("evalscope", response.key, label),
-        outcome="scored" if error is None else outcome,
-        error=error,
-        error_kind="permanent" if error is not None and outcome == "errored" else None,
+        **failure(error),
     )
+    if error is None:
+        row.score = number
+        if label in _YES_OR_NO and number in (0.0, 1.0):
+            row.passed = number == 1.0
+    return row

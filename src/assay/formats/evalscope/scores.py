@@ -26,9 +26,16 @@ class Sum(NamedTuple):
     left_out: int = 0
 
     @property
+    def size(self) -> int:
+        return self.scored + self.zeros
+
+    @property
     def mean(self) -> float | None:
-        counted = self.scored + self.zeros
-        return self.total / counted if counted else None
+        return self.total / self.size if self.size else None
+
+    @property
+    def rounded_mean(self) -> float | None:
+        return None if self.mean is None else round(self.mean, _DIGITS)
 
 
 def _together(sums: Iterable[Sum]) -> Sum:
@@ -36,109 +43,105 @@ def _together(sums: Iterable[Sum]) -> Sum:
 
 
 class Sums:
-    """What our rows have, by model, dataset, subset and label."""
+    """What our rows have, by model and dataset, then by label and subset; `zeros` are the failures that evalscope has
+    counted as 0."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str, str, str], Sum] = {}
-
-    @property
-    def zeros(self) -> int:
-        """How many failures evalscope has counted as 0."""
-        return sum(found.zeros for found in self._sums.values())
+        self._sums: dict[tuple[str, str], dict[str, dict[str, Sum]]] = {}
+        self.zeros = 0
 
     def add(
         self, place: tuple[str, str, str], label: str, score: float | None, *, counted: bool
     ) -> None:
-        """The score of a row, or None for a failure, which evalscope has `counted` as 0, or not at all."""
-        old = self._sums.get((*place, label), Sum())
+        """Add the score of a row, or None for a failure, which evalscope has `counted` as 0, or not at all."""
+        *of, subset = place
+        sums = self._sums.setdefault((of[0], of[1]), {}).setdefault(label, {})
         new = Sum(0.0, 0, int(counted), int(not counted)) if score is None else Sum(score, 1)
-        self._sums[*place, label] = _together([old, new])
+        self.zeros += new.zeros
+        sums[subset] = _together([sums.get(subset, Sum()), new])
 
     def headlines(self, report: Row, several: bool) -> Iterator[Headline]:
-        """The numbers of a report; `several`: the run has more than one model."""
-        model, dataset = str(report.get("model_name") or ""), str(report.get("dataset_name") or "")
-        own = {key[2:]: found for key, found in self._sums.items() if key[:2] == (model, dataset)}
-        labels = {words(label): label for _, label in own}
+        """Yield the numbers of a report; `several`: the run has more than one model."""
+        model, dataset = (str(report.get(name) or "") for name in ("model_name", "dataset_name"))
+        own = self._sums.get((model, dataset), {})
+        labels = {words(label): label for label in own}
         where = {"dataset": dataset, **({"model_name": model} if several else {})}
         for metric in rows_of(report.get("metrics")):
             identity = fields_of(metric.get("identity"))
             identity = identity or {"name": metric.get("name"), "aggregation": "mean"}
-            label = labels.get(_identity_words(identity))
-            how = identity.get("aggregation")
-            if label is None or how not in ("mean", "identity"):
-                yield Headline(
-                    label=label or str(identity.get("name")),
-                    metric=str(how),
-                    value=number_of(metric.get("score")),
-                    where=where,
-                    reason=f"evalscope aggregates it by {how!r}" if label else _NO_SCORE,
-                )
+            label, how = labels.get(_identity_words(identity)), identity.get("aggregation")
+            if label is not None and how in ("mean", "identity"):
+                yield from _of_metric(metric, label, where, own[label])
                 continue
-            subsets = {subset: found for (subset, of), found in own.items() if of == label}
-            yield from _of_metric(metric, label, where, subsets)
+            value = number_of(metric.get("score"))
+            name = label or str(identity.get("name"))
+            left = Headline(label=name, metric=str(how), value=value, where=where)
+            left.reason = f"evalscope aggregates it by {how!r}" if label else _NO_SCORE
+            yield left
 
 
 def _of_metric(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Iterator[Headline]:
     categories = rows_of(metric.get("categories"))
     subsets = [entry for category in categories for entry in rows_of(category.get("subsets"))]
-    real = [entry for entry in subsets if not entry.get("is_aggregate")]
-    covered = {str(entry.get("name")) for entry in real} == sums.keys()
+    real = {str(entry.get("name")) for entry in subsets if not entry.get("is_aggregate")}
+    covered = real == sums.keys()
     value = number_of(metric.get("score"))
-    yield _headline(label, value, where, sums.values() if covered else None, micro=True)
-    if len(real) < 2:
+    yield _score(label, value, where, sums.values() if covered else None, micro=True)
+    if sum(not entry.get("is_aggregate") for entry in subsets) < 2:
         return
-    of_category = [_sums_of(category, sums) if covered else [] for category in categories]
-    theirs = metric.get("macro_score")
-    if len(categories) > 1 and theirs is not None:
-        ours = _mean_of([*map(_micro, of_category)])
-        yield _made(label, "macro score", theirs, where, ours)
-    for category, own in zip(categories, of_category, strict=True):
-        named = f"macro score of {' / '.join(map(str, category.get('name') or ()))}"
-        yield _made(label, named, category.get("macro_score"), where, _mean_of(_macro(own)))
+    yield from _macro_scores(metric, label, where, sums if covered else {})
     for entry in subsets:
         subset = str(entry.get("name"))
         known = [sums[subset]] if subset in sums and not entry.get("is_aggregate") else None
         value = number_of(entry.get("score"))
-        yield _headline(label, value, {**where, "subset": subset}, known)
+        yield _score(label, value, {**where, "subset": subset}, known)
+
+
+def _macro_scores(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Iterator[Headline]:
+    categories = rows_of(metric.get("categories"))
+    of_category = [_sums_of(category, sums) for category in categories]
+    theirs = metric.get("macro_score")
+    if len(categories) > 1 and theirs is not None:
+        yield _headline(label, "macro score", theirs, where, _mean_of(map(_micro, of_category)))
+    for category, own in zip(categories, of_category, strict=True):
+        named = f"macro score of {' / '.join(map(str, category.get('name') or ()))}"
+        ours = _mean_of(each.rounded_mean for each in own)
+        yield _headline(label, named, category.get("macro_score"), where, ours)
+
+
+def _score(
+    label: str, value: float | None, where: Row, sums: Iterable[Sum] | None, *, micro: bool = False
+) -> Headline:
+    """Return a mean over rows, which the importer computes; unless evalscope has rounded in between, or has counted
+    some failures as 0 and left out others."""
+    found = list(sums or ())
+    every = _together(found)
+    is_equal = value is None or every.rounded_mean in (None, value)
+    is_cut = is_equal and value in (0.0, 1.0) and every.mean not in (None, value)
+    if sums is None or not is_equal or is_cut or (every.zeros and every.left_out):
+        ours = _micro(found) if micro or is_cut else every.mean
+        return _headline(label, "score", value, where, ours)
+    headline = Headline(label=label, metric="score", value=value, where=where, reduce="none")
+    headline.failed_as = 0.0 if every.zeros else None
+    return headline
 
 
 def _headline(
-    label: str, value: float | None, where: Row, sums: Iterable[Sum] | None, *, micro: bool = False
+    label: str, metric: str, value: float | None, where: Row, ours: float | None
 ) -> Headline:
-    """A mean over rows, which the importer computes; unless evalscope has rounded in between, or has counted some
-    failures as 0 and left out others."""
-    found = list(sums or ())
-    every = _together(found)
-    is_mean = every.mean is None or value is None or round(every.mean, _DIGITS) == value
-    rounded = is_mean and value in (0.0, 1.0) and every.mean not in (None, value)
-    if sums is not None and is_mean and not rounded and not (every.zeros and every.left_out):
-        headline = Headline(label=label, metric="score", value=value, where=where, reduce="none")
-        headline.failed_as = 0.0 if every.zeros else None
-        return headline
-    return _made(label, "score", value, where, _micro(found) if micro or rounded else every.mean)
-
-
-def _made(label: str, metric: str, value: float | None, where: Row, ours: float | None) -> Headline:
     reason = "it is not made of the scores of samples alone" if ours is None else ""
     return Headline(label=label, metric=metric, value=value, where=where, ours=ours, reason=reason)
 
 
 def _micro(sums: Iterable[Sum]) -> float | None:
-    """The mean of rounded means, weighted by their counts."""
-    means = [
-        (round(each.mean, _DIGITS), each.scored + each.zeros)
-        for each in sums
-        if each.mean is not None
-    ]
+    """Return the mean of rounded means, weighted by their counts."""
+    means = [(each.rounded_mean, each.size) for each in sums]
     total = sum(count for _, count in means)
-    return round(sum(mean * count for mean, count in means) / total, _DIGITS) if total else None
+    products = sum((mean or 0.0) * count for mean, count in means)
+    return round(products / total, _DIGITS) if total else None
 
 
-def _macro(sums: Iterable[Sum]) -> list[float | None]:
-    return [None if each.mean is None else round(each.mean, _DIGITS) for each in sums]
-
-
-def _mean_of(values: list[float | None]) -> float | None:
+def _mean_of(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), _DIGITS) if known else None
 
@@ -149,7 +152,7 @@ def _sums_of(category: Row, sums: dict[str, Sum]) -> list[Sum]:
 
 
 def words(label: str) -> frozenset[str]:
-    """The parts of a sample's name for a metric, as a report spells them."""
+    """Return the parts of a sample's name for a metric, as a report spells them."""
     first, *others = _WORDS.split(label.lower())
     spelt = [_SHORT.get(word, word) for word in others]
     return frozenset([first, *spelt] if others else [_SHORT.get(first, first)])

@@ -24,7 +24,7 @@ _SHARES = ("acc", "acc_norm", "exact_match")
 _COUNTS = ("planned_sample", "total_sample", "scored", "unparsed", "refused", "errored", "skipped")
 
 
-class Result(msgspec.Struct, kw_only=True):
+class MetricResult(msgspec.Struct, kw_only=True):
     """A metric row, and whose evaluations it was made of: nobody's where none belongs to it. `binary`: their scores are
     0 or 1."""
 
@@ -52,7 +52,7 @@ class Result(msgspec.Struct, kw_only=True):
             model, benchmark = self.facet(*_MODEL), self.facet(BENCHMARK)
         return (model, benchmark) if model else None
 
-    def called(self, dataset: str) -> None:
+    def set_name(self, dataset: str) -> None:
         """Give it the name of what was evaluated, and an id."""
         apart = [name for name in self.facets if name not in (*_MODEL, BENCHMARK)]
         self.name = ".".join([dataset, *(text_of(self.row[name]) for name in apart)])
@@ -60,7 +60,7 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 def result_of(
-    result: Result, measure: MeasuredSide | None, source_data: Row, generation: Row, time: str
+    result: MetricResult, measure: MeasuredSide | None, source_data: Row, generation: Row, time: str
 ) -> Row:
     """An entry of `evaluation_results`."""
     row = result.row
@@ -87,7 +87,7 @@ def texts(values: Mapping[str, Any], suffix: str = "") -> dict[str, str]:
     }
 
 
-def _metric(result: Result, measure: MeasuredSide | None) -> Row:
+def _metric(result: MetricResult, measure: MeasuredSide | None) -> Row:
     row = result.row
     label, _, filter = str(row["label"]).partition(",")
     kind = str(row["metric_type"])
@@ -138,22 +138,22 @@ def _uncertainty(row: Row, measure: MeasuredSide | None) -> Row:
     return uncertainty
 
 
-class _Planned(msgspec.Struct):
+class _PlannedMetric(msgspec.Struct):
     """A metric as the aggregation's manifest has it."""
 
     name: str
     type: str
-    params: dict[str, Any] = {}
+    params: Row = {}
     policy: dict[str, str] = {}
     level: float = 0.95
 
 
-def measures_of(source: Source, results: Sequence[Result]) -> Iterable[MeasuredSide | None]:
+def measures_of(source: Source, results: Sequence[MetricResult]) -> Iterable[MeasuredSide | None]:
     """The items' values behind each result, for metrics that ship with Assay and are means over items."""
     manifest = source.manifest("aggregation")
     try:
         planned = msgspec.convert(
-            manifest.plan.get("metrics", []) if manifest else [], list[_Planned]
+            manifest.plan.get("metrics", []) if manifest else [], list[_PlannedMetric]
         )
     except msgspec.ValidationError:
         planned = []
@@ -164,7 +164,7 @@ def measures_of(source: Source, results: Sequence[Result]) -> Iterable[MeasuredS
         yield _measure(source, result, metric) if metric and metric.type in names else None
 
 
-def _measure(source: Source, result: Result, metric: _Planned) -> MeasuredSide | None:
+def _measure(source: Source, result: MetricResult, metric: _PlannedMetric) -> MeasuredSide | None:
     label = str(result.row["label"])
     try:
         bound = bind_metric(

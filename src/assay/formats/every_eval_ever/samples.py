@@ -12,7 +12,7 @@ from msgspec import UNSET
 from assay.analysis.compare.notes import answer_of
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.engine.experiment.sources import Source
-from assay.formats.every_eval_ever.results import BENCHMARK, Result, Row, texts
+from assay.formats.every_eval_ever.results import BENCHMARK, MetricResult, Row, texts
 from assay.interfaces import IntArray
 from assay.records import verdict_of
 from assay.store.table.columns import Growing, How, Table
@@ -26,7 +26,7 @@ _OF_ITEM = f"metadata.{BENCHMARK}"
 _encode = msgspec.json.Encoder().encode
 
 
-class Rows:
+class InstanceRows:
     """The rows of an experiment: labels, and which response and item each belongs to (-1: none that is stored)."""
 
     def __init__(self, source: Source, facets: Collection[str]) -> None:
@@ -56,7 +56,7 @@ class Rows:
         found = (_value(table, name, row) for table, row in places)
         return next((value for value in found if value is not UNSET), None)
 
-    def told(self, label: int) -> tuple[str, ...]:
+    def owner(self, label: int) -> tuple[str, ...]:
         """Return the model, benchmark and task of a label; empty where they are not stored."""
         found = (
             _value(self.labels, "model_name", label),
@@ -71,7 +71,7 @@ def _value(table: Table, name: str, row: int) -> Any:
     return table.values[name][code] if code >= 0 else UNSET
 
 
-def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
+def assign(rows: InstanceRows, results: Sequence[MetricResult]) -> dict[int, IntArray]:
     """By number of a result, the labels that it was made of, matches of two answers left out; results learn their
     models and benchmarks."""
     groups: dict[tuple[str, tuple[str, ...], bytes], list[int]] = {}
@@ -90,7 +90,7 @@ def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
             for number in groups.get((label, names, values), ()):
                 result = results[number]
                 for names_of, name in zip(
-                    (result.models, result.benchmarks, result.tasks), rows.told(at), strict=True
+                    (result.models, result.benchmarks, result.tasks), rows.owner(at), strict=True
                 ):
                     names_of.add(name)
                 result.binary &= scores[at] in (0, 1) or isnan(scores[at])
@@ -98,7 +98,7 @@ def assign(rows: Rows, results: Sequence[Result]) -> dict[int, IntArray]:
     return {number: places.numbers for number, places in counted.items()}
 
 
-def lines(rows: Rows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
+def lines(rows: InstanceRows, counted: Iterable[int], link: Mapping[str, str]) -> Iterator[bytes]:
     """The instances of a result; `link` has what ties them to it."""
     for at in counted:
         yield _encode(_instance(*rows.row(at), link)) + b"\n"
@@ -131,7 +131,7 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": _extracted(evaluation, answer),
+                "extracted_value": _extract(evaluation, answer),
                 "extraction_method": str(evaluation.get("scorer") or evaluation.get("label")),
                 "is_terminal": True,
             }
@@ -155,7 +155,7 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
     }
 
 
-def _extracted(evaluation: Row, answer: str) -> str:
+def _extract(evaluation: Row, answer: str) -> str:
     """Return what the scorer took for the answer; the whole answer if it does not say."""
     details: Row = evaluation.get("detailed_results") or {}
     named = (details[name] for name in _EXTRACTED if details.get(name) is not None)

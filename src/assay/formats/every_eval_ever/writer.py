@@ -18,8 +18,8 @@ from assay.analysis.look.export import Export
 from assay.engine.experiment.imports.foreign import fields_of, rows_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.formats.every_eval_ever.results import Result, Row, measures_of, result_of, texts
-from assay.formats.every_eval_ever.samples import Rows, assign, lines
+from assay.formats.every_eval_ever.results import MetricResult, Row, measures_of, result_of, texts
+from assay.formats.every_eval_ever.samples import InstanceRows, assign, lines
 from assay.registry import writer
 from assay.store.files import make_folder, safe_name, store_error
 from assay.store.written import check_replaceable, write_named
@@ -27,7 +27,7 @@ from assay.store.written import check_replaceable, write_named
 SCHEMA = "0.3.0"
 _ARGUMENTS = ("temperature", "top_p", "top_k", "max_tokens")
 Relationship = Literal["first_party", "third_party", "collaborative", "other"]
-Pair = tuple[Result, Iterable[int]]  # a result and the labels that it was made of
+Pair = tuple[MetricResult, Iterable[int]]  # a result and the labels that it was made of
 
 
 class About(msgspec.Struct):
@@ -62,11 +62,11 @@ def every_eval_ever(
         raise UserError("every_eval_ever writes several files", fix="name a folder with -o")
     source = export.tables.source
     results = [
-        Result(row=row)
+        MetricResult(row=row)
         for row in export.tables.rows("metrics")
         if isinstance(row.get("value"), (int, float))
     ]
-    rows = Rows(source, {name for result in results for name in result.facets})
+    rows = InstanceRows(source, {name for result in results for name in result.facets})
     counted = assign(rows, results)
     about = About(organization, relationship, developer, availability)
     records: dict[tuple[str, str], list[Pair]] = {}
@@ -74,7 +74,7 @@ def every_eval_ever(
         if place := result.place():
             records.setdefault(place, []).append((result, counted.get(number, ())))
     for (model, benchmark), pairs in records.items():
-        record = Record(source, about, model, benchmark, [result for result, _ in pairs])
+        record = EvaluationRecord(source, about, model, benchmark, [result for result, _ in pairs])
         record.write(export.path, rows, pairs if samples else (), force=export.force)
     notes = [f"{len(records)} records of schema {SCHEMA} written to {export.path / 'data'}"]
     if left := len(results) - sum(map(len, records.values())):
@@ -83,11 +83,16 @@ def every_eval_ever(
     return notes
 
 
-class Record:
+class EvaluationRecord:
     """The results of a model on a benchmark."""
 
     def __init__(
-        self, source: Source, about: About, model: str, benchmark: str, results: Sequence[Result]
+        self,
+        source: Source,
+        about: About,
+        model: str,
+        benchmark: str,
+        results: Sequence[MetricResult],
     ) -> None:
         self._source = source
         self._about = about
@@ -103,9 +108,11 @@ class Record:
         digest = blake2b(content + model.encode(), digest_size=16).digest()
         self._uuid = str(UUID(bytes=digest, version=4))
         for result in results:
-            result.called(self._name)
+            result.set_name(self._name)
 
-    def write(self, folder: Path, rows: Rows, pairs: Iterable[Pair], *, force: bool) -> None:
+    def write(
+        self, folder: Path, rows: InstanceRows, pairs: Iterable[Pair], *, force: bool
+    ) -> None:
         """The record and, where there are pairs of a result and what it was made of, the samples."""
         developer, _, model = self._model["id"].partition("/")
         place = Path(
@@ -134,7 +141,7 @@ class Record:
             folder / own, msgspec.json.format(msgspec.json.encode(record)) + b"\n", force=force
         )
 
-    def _link(self, result: Result) -> dict[str, str]:
+    def _link(self, result: MetricResult) -> dict[str, str]:
         return {
             "schema_version": SCHEMA,
             "evaluation_id": self._id(),
@@ -188,7 +195,7 @@ class Record:
             data["samples_number"] = manifest.counts.get("items", 0) if manifest else 0
         return data
 
-    def _generation(self, result: Result) -> Row:
+    def _generation(self, result: MetricResult) -> Row:
         """The settings that all tasks behind a result share."""
         settings = [self._settings(self._tasks.get(task, {})) for task in sorted(result.tasks)]
         shared = {

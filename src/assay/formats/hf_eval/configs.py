@@ -11,7 +11,15 @@ from assay.config.environment import escape
 from assay.config.source import scalar
 from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of
 from assay.errors import UserError
-from assay.formats.hf_eval.definition import Judged, Options, Sampling, Step, Task, is_eval, task_of
+from assay.formats.hf_eval.definition import (
+    ChoiceArguments,
+    EvalTask,
+    JudgeArguments,
+    Sampling,
+    Step,
+    is_eval,
+    task_of,
+)
 
 NAME = "eval.yaml"
 _FORMATS = "jsonl|json|csv|tsv|parquet"
@@ -48,11 +56,11 @@ def config_of(path: str | Path, task: str = "", *, repository: str = "", revisio
     return escape(config)  # no variable of the user's for a stranger's file
 
 
-def _scorer(step: Step, at: int, task: Task) -> Row:
+def _scorer(step: Step, at: int, task: EvalTask) -> Row:
     names = [other.name for other in task.scorers]
     name = step.name if names.count(step.name) == 1 else f"{step.name}_{at + 1}"
     if step.name.startswith("model_graded"):
-        judged = msgspec.convert(step.args, Judged)
+        judged = msgspec.convert(step.args, JudgeArguments)
         params: Row = {"verdicts": "ternary"} if judged.partial_credit else {}
         params |= {"model": judged.model} if judged.model else {}
         return {"name": name, "type": "judge_correctness", "params": params}
@@ -62,7 +70,7 @@ def _scorer(step: Step, at: int, task: Task) -> Row:
     return {"name": name, "type": f"hf_eval.{step.name}", "params": params}
 
 
-def _metrics(task: Task) -> list[Row]:
+def _metrics(task: EvalTask) -> list[Row]:
     """The mean over items of what the reducer makes of their samples."""
     reducer = task.epoch_reducer or "mean"
     if reducer == "mean":
@@ -77,10 +85,10 @@ def _metrics(task: Task) -> list[Row]:
     return [{"name": name, "type": kind, "params": {"k": k}, "facets": ["model_name"]}]
 
 
-def _sampling(task: Task) -> Row:
+def _sampling(task: EvalTask) -> Row:
     last = task.solvers[-1]
     if last.name == "multiple_choice":
-        most = msgspec.convert(last.args, Options).max_tokens
+        most = msgspec.convert(last.args, ChoiceArguments).max_tokens
         return {"max_tokens": most} if most else {}
     params = msgspec.to_builtins(msgspec.convert(last.args, Sampling))
     if "stop_seqs" in params:
@@ -91,14 +99,14 @@ def _sampling(task: Task) -> Row:
 # ---- where the rows are
 
 
-def source_of(file: Path, task: Task, repository: str, revision: str) -> Row:
+def source_of(file: Path, task: EvalTask, repository: str, revision: str) -> Row:
     """The rows of a task, as a config's dataset: files of the folder, found by the README or by their names, else the
     hub's."""
     folder = file.parent
     if repository:
         place = {"name": repository, "subset": _subset(task), "split": task.split}
         return {"type": "hf", **place, "revision": revision}
-    paths = _declared(folder, task) or _named(folder, task)
+    paths = _declared_files(folder, task) or _usual_files(folder, task)
     if paths:
         return {"path": paths}
     raise UserError(
@@ -108,11 +116,11 @@ def source_of(file: Path, task: Task, repository: str, revision: str) -> Row:
     )
 
 
-def _subset(task: Task) -> str:
+def _subset(task: EvalTask) -> str:
     return "" if task.config == "default" else task.config
 
 
-def _declared(folder: Path, task: Task) -> list[str]:
+def _declared_files(folder: Path, task: EvalTask) -> list[str]:
     """The files that the front matter of the README names for this config and split."""
     card = folder / "README.md"
     try:
@@ -129,7 +137,7 @@ def _declared(folder: Path, task: Task) -> list[str]:
     return []
 
 
-def _patterns(config: Row, task: Task) -> list[str]:
+def _patterns(config: Row, task: EvalTask) -> list[str]:
     """`data_files` is a path, a list of them, or a list of {split, path}."""
     patterns: list[str] = []
     for entry in _several(config.get("data_files")):
@@ -158,7 +166,7 @@ def _inside(folder: Path, pattern: str) -> list[Path]:
     )
 
 
-def _named(folder: Path, task: Task) -> list[str]:
+def _usual_files(folder: Path, task: EvalTask) -> list[str]:
     """Files that are called like the split, in the usual places."""
     name = re.compile(rf"{re.escape(task.split)}([-_.].*)?\.({_FORMATS})(\.gz|\.zst)?")
     inner = _subset(task)

@@ -13,7 +13,7 @@ from assay.engine.experiment.dataset import content_stamp, open_dataset
 from assay.engine.experiment.imports.foreign import Row, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import source_of
-from assay.formats.hf_eval.definition import FieldSpec, Options, Step, Task, task_of
+from assay.formats.hf_eval.definition import ChoiceArguments, EvalTask, FieldSpec, Step, task_of
 from assay.registry import dataset, nearest
 
 Message = dict[str, Any]
@@ -29,7 +29,7 @@ _SOME = "of the form 'ANSWER: $LETTERS' (without the quotes), where $LETTERS are
 
 
 def stamp(name: str, *, task: str = "", repository: str = "", revision: str = "") -> Row:
-    """What tells that the definition and its rows are those that were read."""
+    """Return what tells that the definition and its rows are those that were read."""
     source = source_of(Path(name), task_of(Path(name), task), repository, revision)
     files = [Path(name), *(Path(path) for path in source.get("path", ()))]
     return {"task": task, "source": source, "files": [content_stamp(file) for file in files]}
@@ -38,7 +38,7 @@ def stamp(name: str, *, task: str = "", repository: str = "", revision: str = ""
 @dataset(name="hf_eval", stamp=stamp)
 def hf_eval(
     name: str, *, task: str = "", repository: str = "", revision: str = ""
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Row]]:
     """The items of a task of an eval.yaml, with the messages that its solvers make.
 
     Parameters:
@@ -58,14 +58,14 @@ def source_rows(source: Row) -> Iterator[tuple[str, Row]]:
     return open_dataset(config, Path.cwd())
 
 
-def item_of(task: Task, row: Row, number: int, place: str) -> Row:
+def item_of(task: EvalTask, row: Row, number: int, place: str) -> Row:
     """A row of the dataset as an item of ours."""
     fields = task.field_spec
     metadata = {name: _field(row, name, place) for name in fields.metadata}
     choices = _choices(fields, row, place)
     target = _target(fields, row, choices is not None, place)
     if task.shuffle_choices and choices:
-        choices, target = _shuffled(choices, target, number, place)
+        choices, target = _shuffle(choices, target, number, place)
     if any(step.name == "choice" for step in task.scorers):
         _check_letters(target, choices or [], place)
     data: Row = {
@@ -120,7 +120,7 @@ def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
 
 
 def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | list[str]:
-    """What is right, as text; the number of a choice becomes its letter. A list holds several right answers."""
+    """Return what is right, as text; the number of a choice becomes its letter. A list holds several right answers."""
     if fields.target.startswith("literal:"):
         return fields.target.removeprefix("literal:")
     target = _field(row, fields.target, place)
@@ -135,7 +135,7 @@ def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | li
     return str(target)
 
 
-def _shuffled(
+def _shuffle(
     choices: list[str], target: str | list[str], number: int, place: str
 ) -> tuple[list[str], str | list[str]]:
     """In an order that depends on the number of the row only, the letters of the target with them."""
@@ -184,12 +184,12 @@ def messages_of(
     choices: Sequence[str],
     metadata: Mapping[str, Any],
 ) -> list[Message]:
-    """What the model is sent after all solvers did their part."""
+    """Return what the model is sent after all solvers did their part."""
     for solver in solvers:
         template = str(solver.args.get("template") or "")
         params = {name: value for name, value in solver.args.items() if name != "template"}
         if solver.name in ("system_message", "user_message"):
-            text = filled(template, {**metadata, **params})
+            text = fill_template(template, {**metadata, **params})
             if solver.name == "user_message":
                 messages = [*messages, {"role": "user", "content": text}]
             else:
@@ -214,21 +214,21 @@ def _rewritten(
     texts = [part["text"] for part in parts if part.get("type") == "text"]
     prompt = "\n".join(texts)
     if solver.name == "multiple_choice":
-        options = msgspec.convert(solver.args, Options)
+        options = msgspec.convert(solver.args, ChoiceArguments)
         listed = [letter_of(n) for n in range(len(choices))]
         lines = [f"{letter}) {choice}" for letter, choice in zip(listed, choices, strict=True)]
         own = {"question": prompt, "choices": "\n".join(lines), "letters": ",".join(listed)}
-        text = filled(options.template or _question(options), own)
+        text = fill_template(options.template or _question(options), own)
     elif solver.name == "chain_of_thought":
-        text = filled(template or _REASON, {"prompt": prompt})
+        text = fill_template(template or _REASON, {"prompt": prompt})
     else:
-        text = filled(template, {**values, "prompt": prompt})
+        text = fill_template(template, {**values, "prompt": prompt})
     others = [part for part in parts if part.get("type") != "text"]
     rewritten = [{"type": "text", "text": text}, *others] if others else text
     return [*messages[:at], {**messages[at], "content": rewritten}, *messages[at + 1 :]]
 
 
-def _question(options: Options) -> str:
+def _question(options: ChoiceArguments) -> str:
     form = _SOME if options.multiple_correct else _ONE
     kind = "several choices may be right" if options.multiple_correct else "one choice is right"
     ends = "Reply with nothing but a line"
@@ -243,14 +243,14 @@ def letter_of(number: int) -> str:
     return LETTERS[number] if number < len(LETTERS) else str(number - len(LETTERS) + 1)
 
 
-def filled(template: str, values: Mapping[str, Any]) -> str:
+def fill_template(template: str, values: Mapping[str, Any]) -> str:
     """`{name}` becomes the value of this name; one that nobody knows stays. Doubled braces stand for one. No attribute
     or item of a value can be reached: templates are a stranger's."""
 
-    def put(place: re.Match[str]) -> str:
+    def value_at(place: re.Match[str]) -> str:
         if place[1] is None:
             return place[0][0]
         value = values.get(place[1])
         return place[0] if value is None else str(value)
 
-    return _PLACE.sub(put, template)
+    return _PLACE.sub(value_at, template)

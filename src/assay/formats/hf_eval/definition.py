@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config.source import Document, Key, read_file
-from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of
 from assay.errors import UserError
 from assay.registry import nearest
 
@@ -41,10 +41,10 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A solver or a scorer, with its arguments."""
 
     name: str
-    args: dict[str, Any] = {}
+    args: Row = {}
 
 
-class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EvalTask(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     field_spec: FieldSpec
     solvers: list[Step]
     scorers: list[Step]
@@ -56,17 +56,17 @@ class Task(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     epoch_reducer: str | None = None
 
 
-class _Template(msgspec.Struct, kw_only=True):
+class _TemplateArguments(msgspec.Struct, kw_only=True):
     """Arguments of solvers with a template; every further one is a parameter of the template."""
 
     template: str
 
 
-class _Text(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class _TextArguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     template: str = ""
 
 
-class Options(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ChoiceArguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Arguments of `multiple_choice`."""
 
     template: str = ""
@@ -103,7 +103,7 @@ class _Pattern(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     match_all: bool = False
 
 
-class _Answer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class _AnswerArguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     pattern: Literal["letter", "word", "line"]
 
 
@@ -115,7 +115,7 @@ class _Nothing(msgspec.Struct, forbid_unknown_fields=True):
     pass
 
 
-class Judged(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class JudgeArguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Arguments of scorers that ask a model; its prompt is ours."""
 
     model: str | list[str] = ""
@@ -123,34 +123,34 @@ class Judged(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 SOLVERS: dict[str, type] = {
-    "prompt_template": _Template,
-    "system_message": _Template,
-    "user_message": _Template,
-    "chain_of_thought": _Text,
-    "multiple_choice": Options,
+    "prompt_template": _TemplateArguments,
+    "system_message": _TemplateArguments,
+    "user_message": _TemplateArguments,
+    "chain_of_thought": _TextArguments,
+    "multiple_choice": ChoiceArguments,
     "generate": Sampling,
 }
 SCORERS: dict[str, type] = {
     "match": _Match,
     "includes": _Includes,
     "pattern": _Pattern,
-    "answer": _Answer,
+    "answer": _AnswerArguments,
     "exact": _Nothing,
     "f1": _F1,
     "choice": _Nothing,
-    "model_graded_qa": Judged,
-    "model_graded_fact": Judged,
+    "model_graded_qa": JudgeArguments,
+    "model_graded_fact": JudgeArguments,
 }
 ASKING = ("generate", "multiple_choice")  # solvers that call the model
 
 
 def is_eval(data: Any) -> bool:
-    """Whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
+    """Return whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
     first = rows_of(list_of(fields_of(data).get("tasks"))[:1])
     return bool(first) and {"solvers", "scorers", "field_spec"} <= first[0].keys()
 
 
-def task_of(file: Path, id: str = "") -> Task:
+def task_of(file: Path, id: str = "") -> EvalTask:
     """The task of this id, or the only one; everything that is wrong with it is reported at once."""
     document = read_file(file, str(file))
     data = document.data
@@ -190,11 +190,11 @@ def _number(tasks: list[Any], id: str, document: Document) -> int:
     )
 
 
-def _task(data: Any, key: Key, document: Document) -> Task | None:
+def _task(data: Any, key: Key, document: Document) -> EvalTask | None:
     try:
-        task = msgspec.convert(data, Task)
+        task = msgspec.convert(data, EvalTask)
     except msgspec.ValidationError as error:
-        document.report(str(error), key, f"a task has {', '.join(Task.__struct_fields__)}")
+        document.report(str(error), key, f"a task has {', '.join(EvalTask.__struct_fields__)}")
         return None
     for kind, known, refused in (
         ("solvers", SOLVERS, _REFUSED_SOLVERS),
@@ -236,7 +236,7 @@ def _check(
             args = msgspec.convert(step.args, known[step.name])
             if isinstance(args, _Pattern):
                 re.compile(args.pattern)
-            template = args.template if isinstance(args, Options) else ""
+            template = args.template if isinstance(args, ChoiceArguments) else ""
             if template and not {"{question}", "{choices}"} <= set(re.findall(_PLACE, template)):
                 what = "multiple_choice: the template lacks {question} or {choices}"
                 document.report(what, (*key, "args"))
@@ -247,7 +247,7 @@ def _check(
             )
 
 
-def _check_order(task: Task, key: Key, document: Document) -> None:
+def _check_order(task: EvalTask, key: Key, document: Document) -> None:
     """The model is asked once, at the end; letters need choices."""
     names = [step.name for step in task.solvers]
     asking = [at for at, name in enumerate(names) if name in ASKING]

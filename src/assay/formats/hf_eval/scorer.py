@@ -39,7 +39,7 @@ def _verdict(right: bool, taken: str | None = None) -> Score:
     )
 
 
-def _unparsed(why: str) -> Score:
+def _no_answer(why: str) -> Score:
     return Score(outcome="unparsed", error=why)
 
 
@@ -78,9 +78,9 @@ def match(
 
 
 def _matches(answer: str, target: str, location: Location, numeric: bool) -> bool:
-    target = _unadorned(target) if numeric else target
+    target = _without_signs(target) if numeric else target
     if numeric and (wanted := _number(target)) is not None:
-        answer = _unadorned(answer)
+        answer = _without_signs(answer)
         if location == "exact":
             return _number(answer, "") == wanted
         numbers = [number for word in answer.split() if (number := _number(word)) is not None]
@@ -94,7 +94,7 @@ def _matches(answer: str, target: str, location: Location, numeric: bool) -> boo
     return answer == target if location == "exact" else target in answer
 
 
-def _unadorned(text: str) -> str:
+def _without_signs(text: str) -> str:
     """Without signs of currencies, thousands and emphasis, and without points that are not decimal."""
     text = re.sub(r"\\([$,£€*_])", r"\1", text)
     return re.sub(r"\.(?=\s|$|\D)", "", re.sub(r"[$,£€*_]", "", text))
@@ -126,12 +126,12 @@ def pattern(
     ignore_case: for the pattern and for the comparison
     match_all: every group must be a target
     """
-    matched = search(_compiled(pattern, ignore_case), response.response, False, _SECONDS)
+    matched = search(_regex(pattern, ignore_case), response.response, False, _SECONDS)
     if matched is None:
-        return _unparsed("the pattern was not found")
+        return _no_answer("the pattern was not found")
     groups = [group for group in (matched[1] or [matched[0]]) if isinstance(group, str)]
-    targets = _cased(accepted(item.ground_truth), ignore_case)
-    hits = [group in targets for group in _cased(groups, ignore_case)]
+    targets = _in_one_case(accepted(item.ground_truth), ignore_case)
+    hits = [group in targets for group in _in_one_case(groups, ignore_case)]
     return _verdict(
         bool(hits) and (all(hits) if match_all else any(hits)),
         groups[0] if len(groups) == 1 else None,
@@ -139,20 +139,20 @@ def pattern(
 
 
 @lru_cache(256)
-def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+def _regex(pattern: str, ignore_case: bool) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.IGNORECASE if ignore_case else 0)
     except (re.error, RecursionError, OverflowError) as error:
         raise ValueError(f"the pattern {pattern!r} is not a regular expression: {error}") from None
 
 
-def _cased(texts: Sequence[str], ignore_case: bool) -> list[str]:
+def _in_one_case(texts: Sequence[str], ignore_case: bool) -> list[str]:
     return [text.lower() for text in texts] if ignore_case else list(texts)
 
 
 @scorer(name="hf_eval.answer", reads="ground_truth", version=1)
 def answer(item: Item, response: Response, *, pattern: Literal["letter", "word", "line"]) -> Score:
-    """What stands behind `ANSWER:` is a target, whatever its case.
+    """The text behind `ANSWER:` is a target, whatever its case.
 
     Parameters:
     pattern: take a letter or a word behind the last mark, or the last line behind the first
@@ -163,12 +163,12 @@ def answer(item: Item, response: Response, *, pattern: Literal["letter", "word",
     if pattern != "line" and marks and (match := _AFTER[pattern].match(text, marks[-1])):
         taken = match[1]
     if taken is None:
-        return _unparsed(f"there is no {pattern} behind ANSWER:")
-    return _verdict(taken.lower() in _cased(accepted(item.ground_truth), True), taken)
+        return _no_answer(f"there is no {pattern} behind ANSWER:")
+    return _verdict(taken.lower() in _in_one_case(accepted(item.ground_truth), True), taken)
 
 
 def _last_line(text: str, marks: Sequence[int]) -> str | None:
-    """What stands behind the first mark after which there is one line of text; in linear time."""
+    """Return what stands behind the first mark after which there is one line of text; in linear time."""
     end = len(text.rstrip())
     begin = text.rfind("\n", 0, end) + 1
     for mark in marks:
@@ -252,9 +252,9 @@ def choice(item: Item, response: Response, *, multiple: bool = False) -> Score:
         raise ValueError(
             f"the target {', '.join(sorted(right))} is not among the {len(letters)} choices"
         )
-    chosen = _chosen(response.response, set(letters), multiple)
+    chosen = _letters_chosen(response.response, set(letters), multiple)
     if not chosen:
-        return _unparsed("there is no choice behind ANSWER:")
+        return _no_answer("there is no choice behind ANSWER:")
     return Score(
         passed=chosen == right,
         score=float(chosen == right),
@@ -262,7 +262,7 @@ def choice(item: Item, response: Response, *, multiple: bool = False) -> Score:
     )
 
 
-def _chosen(text: str, allowed: set[str], multiple: bool) -> set[str]:
+def _letters_chosen(text: str, allowed: set[str], multiple: bool) -> set[str]:
     for mark in (r"\$", r"\*\*"):  # formulas and emphasis around the letters
         text = re.sub(rf"{mark}\s*([A-Za-z\d][A-Za-z\d ,]*?)\s*{mark}", r"\1", text)
     text = re.sub(r"(?i)(^|[:,])(\s*)\(([A-Za-z\d])\)(?=\s*(?:,|\.|\n|\Z))", r"\1\2\3", text)

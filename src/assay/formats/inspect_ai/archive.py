@@ -72,11 +72,11 @@ class Archive:
         size, packed = member.file_size, member.compress_size
         if size > MOST or (size > FREE and size > RATIO * packed):
             raise Unreadable(f"it would have {size:,} bytes, unpacked from {packed:,}")
-        data = self._packed(member)
+        data = self._packed_content(member)
         if member.compress_type == _ZSTD:
-            content = self._decompressed(data, size)
+            content = self._decompress(data, size)
         elif member.compress_type == _DEFLATED:
-            content = _inflated(data, size)
+            content = _inflate(data, size)
         elif member.compress_type == _STORED:
             content = data
         else:
@@ -85,7 +85,7 @@ class Archive:
             raise Unreadable("its content is not what the archive says")
         return content
 
-    def _packed(self, member: ZipInfo) -> bytes:
+    def _packed_content(self, member: ZipInfo) -> bytes:
         offset, size = member.header_offset, member.compress_size
         if not 0 <= offset < self._size or size > self._size:
             raise Unreadable("there is no member where the archive says")
@@ -102,7 +102,7 @@ class Archive:
             raise Unreadable("the file ends in the middle of it")
         return packed
 
-    def _decompressed(self, data: bytes, size: int) -> bytes:
+    def _decompress(self, data: bytes, size: int) -> bytes:
         if self._zstd is None:
             self._zstd = _zstandard(self.path)
         zstd, decompressor = self._zstd
@@ -132,7 +132,7 @@ class Archive:
             offset = end
 
 
-def _inflated(data: bytes, size: int) -> bytes:
+def _inflate(data: bytes, size: int) -> bytes:
     try:
         return zlib.decompressobj(-15).decompress(data, size + 1)
     except zlib.error as error:

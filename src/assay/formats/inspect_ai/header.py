@@ -79,7 +79,7 @@ _OF_EVAL = {
 }
 
 
-class Header:
+class LogHeader:
     """The parts of a header that are looked at; a part that is not what it should be is empty. `scores` are
     the results of each scorer, or of each key of its scores."""
 
@@ -99,13 +99,13 @@ class Header:
 
     @property
     def log(self) -> str:
-        """What tells this run from others."""
+        """Return what tells this run from others."""
         ids = (self.eval.get(name) for name in ("eval_id", "run_id", "created"))
         return str(next(filter(None, ids), ""))
 
     @property
     def planned(self) -> int | None:
-        """How many samples the run should have had."""
+        """Return how many samples the run should have had."""
         samples = len(self.ids) or _count(self._dataset.get("samples"))
         return _count(self.results.get("total_samples")) or samples * self.epochs or None
 
@@ -120,7 +120,7 @@ class Header:
         return [str(row["name"]) for row in rows_of(self.eval.get("scorers")) if row.get("name")]
 
     def facts(self) -> Row:
-        """What goes into the manifest, without secrets."""
+        """Return what goes into the manifest, without secrets."""
         facts = _present(self.eval, _FACTS)
         dataset = {name: value for name, value in self._dataset.items() if name != "sample_ids"}
         further = {"dataset": dataset, **self._further}
@@ -139,7 +139,7 @@ def _present(row: Row, names: Iterable[str]) -> Row:
     return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
 
 
-def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header:
+def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> LogHeader:
     """The header in a file; ValueError if it is not an object, UserError for a version that is not known."""
     fields: Any = data if isinstance(data, Mapping) else finite_value(data)
     if not isinstance(fields, Mapping):
@@ -151,7 +151,7 @@ def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> Header
     others = rest.of(row, _KNOWN, _KNOWN, "header.")
     inner = rest.of(fields_of(row.get("eval")), _OF_EVAL, _OF_EVAL, "eval.")
     others |= {f"eval.{name}": value for name, value in inner.items()}
-    return Header(row, others | _present(row, ("log_updates", "config_updates")))
+    return LogHeader(row, others | _present(row, ("log_updates", "config_updates")))
 
 
 def _count(value: Any) -> int:

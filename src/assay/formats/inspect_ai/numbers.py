@@ -4,7 +4,7 @@ inspect_ai leaves out samples that failed, but counts answers that could not be 
 them: where both occur, its numbers are computed here, from the values as its own metrics take them."""
 
 from collections import Counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
 )
 from assay.engine.experiment.imports.headlines import by_item
-from assay.formats.inspect_ai.header import Header
-from assay.formats.inspect_ai.shapes import Mark
+from assay.formats.inspect_ai.header import LogHeader
+from assay.formats.inspect_ai.shapes import GivenScore
 from assay.records import EvaluationOutcome
 from assay.store.keys import id_hash
 from assay.store.table.columns import Growing
@@ -34,20 +34,20 @@ _REASONS: dict[str, EvaluationOutcome] = {
 }
 
 
-class Verdict(NamedTuple):
+class ScoreVerdict(NamedTuple):
     """`number` is the value as the tool's metrics take it; None if they leave it out."""
 
     label: str
     outcome: EvaluationOutcome
-    score: float | None
-    passed: bool | None
-    number: float | None
-    error: str | None
-    value: Any
+    score: float | None = None
+    passed: bool | None = None
+    number: float | None = None
+    error: str | None = None
+    value: Any = None
 
 
-def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
-    """The labels of one score."""
+def parts_of(scorer: str, mark: GivenScore) -> list[ScoreVerdict]:
+    """Return the labels of one score."""
     value, reason = mark.value, mark.reason
     if reason is None and mark.metadata:
         reason = first_text(mark.metadata, ["unscored_reason"]) or None
@@ -60,19 +60,18 @@ def parts_of(scorer: str, mark: Mark) -> list[Verdict]:
     return [_verdict(f"{scorer}.{key}", inner, reason) for key, inner in parts]
 
 
-def _verdict(label: str, value: Any, reason: str | None) -> Verdict:
-    number, passed = _read(value)
+def _verdict(label: str, value: Any, reason: str | None) -> ScoreVerdict:
+    number, passed = _number_and_verdict(value)
     outcome = _REASONS.get(reason) if reason is not None else None
     if outcome is not None:
-        return Verdict(label, outcome, None, None, number, reason, value)
+        return ScoreVerdict(label, outcome, number=number, error=reason, value=value)
     if value is None:
-        why = f"not scored: {reason or 'no reason is given'}"
-        return Verdict(label, "errored", None, None, None, why, None)
-    return Verdict(label, "scored", number, passed, number, None, value)
+        return ScoreVerdict(label, "errored", error=f"not scored: {reason or 'no reason is given'}")
+    return ScoreVerdict(label, "scored", number, passed, number, value=value)
 
 
-def _read(value: Any) -> tuple[float | None, bool | None]:
-    """A value as a number, as the tool's own metrics read it, and whether it is right, where it says so."""
+def _number_and_verdict(value: Any) -> tuple[float | None, bool | None]:
+    """Return a value as a number, as the tool's own metrics read it, and whether it is right, where it says so."""
     if isinstance(value, bool):
         return float(value), value
     if not isinstance(value, str):
@@ -87,17 +86,11 @@ def _read(value: Any) -> tuple[float | None, bool | None]:
 
 
 Reduce = Literal["mean", "median", "mode", "max"]
-_REDUCERS: dict[str, Reduce] = {
-    "": "mean",
-    "mean": "mean",
-    "median": "median",
-    "mode": "mode",
-    "max": "max",
-}
+_REDUCERS: dict[str, Reduce] = {"": "mean", **{name: name for name in get_args(Reduce)}}
 _MEANS = ("accuracy", "mean")
 
 
-class Values:
+class CountedValues:
     """What the tool's metrics counted of one label, by item; `odd`: rows that have no verdict, but were counted."""
 
     def __init__(self) -> None:
@@ -105,30 +98,30 @@ class Values:
         self.odd = 0
 
 
-class Numbers:
+class LogNumbers:
     """Collects the values of a log while its samples are read, and then checks its numbers."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: LogHeader) -> None:
         self._header = header
-        self._values: dict[str, Values] = {}
+        self._values: dict[str, CountedValues] = {}
         self._texts: Counter[str] = Counter()
         self.facets = sorted({facet for score in header.scores for _, facet in _groups(score)})
 
-    def add(self, item_id: str, verdict: Verdict) -> None:
+    def add(self, item_id: str, verdict: ScoreVerdict) -> None:
         """Add a value, as soon as it is read."""
         if verdict.number is None:
             self._texts[verdict.label] += isinstance(verdict.value, str)
             return
         values = self._values.get(verdict.label)
         if values is None:
-            values = self._values[verdict.label] = Values()
+            values = self._values[verdict.label] = CountedValues()
         values.items.append(id_hash(item_id))
         values.values.append(verdict.number)
         values.odd += verdict.outcome != "scored"
 
     @property
     def labels(self) -> list[tuple[str, str]]:
-        """(scorer, label) of all that the header has numbers for; without any, of its scorers."""
+        """Return (scorer, label) of all that the header has numbers for; without any, of its scorers."""
         named = [
             (str(score.get("scorer") or score.get("name")), self._label(score))
             for score in self._header.scores
@@ -140,7 +133,7 @@ class Numbers:
         return name if name == scorer else f"{scorer}.{name}"
 
     def headlines(self) -> list[Headline]:
-        """Every number of the header."""
+        """Return every number of the header."""
         return [headline for score in self._header.scores for headline in self._of_score(score)]
 
     def _of_score(self, score: Row) -> list[Headline]:
@@ -156,11 +149,11 @@ class Numbers:
             headline = Headline(label=label, metric=shown, value=number_of(metric.get("value")))
             if name in _MEANS:
                 headline.stderr = number_of(error.get("value"))
-            made.append(self._explained(headline, name, metric, reducer))
+            made.append(self._with_origin(headline, name, metric, reducer))
         return made
 
-    def _explained(self, headline: Headline, name: str, metric: Row, reducer: str) -> Headline:
-        """How a number comes from the rows."""
+    def _with_origin(self, headline: Headline, name: str, metric: Row, reducer: str) -> Headline:
+        """Return a headline with how it comes from the rows."""
         group, facet = _group(metric)
         if reducer not in _REDUCERS:
             headline.reason = f"the reducer {reducer} is not computed here"
@@ -201,11 +194,13 @@ class Numbers:
             headline.reason = f"{name} is not computed here"
 
     def notes(self, failed: int) -> list[str]:
-        """The other number, where answers that failed are left out of the tool's own and only it was computed."""
+        """Return the other number, where answers that failed are left out of the tool's own and only it was computed."""
+        if not self._header.scores:
+            return []
         notes = [
             f"{label}: texts that are not marks, which inspect_ai counts as 0 and which have no score here: {count:,}"
             for label, count in self._texts.items()
-            if count and self._header.scores
+            if count
         ]
         for score in self._header.scores:
             label, values = self._label(score), self._values.get(self._label(score))
@@ -221,12 +216,12 @@ class Numbers:
 
 
 def _is_simple(metric: Row) -> bool:
-    """Whether a metric has no parameters that change what it is."""
+    """Return whether a metric has no parameters that change what it is."""
     return not any(fields_of(metric.get("params")).values())
 
 
 def _group(metric: Row) -> tuple[str, str]:
-    """The metric and the field of a number that is about one group of samples."""
+    """Return the metric and the field of a number that is about one group of samples."""
     params = fields_of(metric.get("params"))
     facet = params.get("group_key")
     if not isinstance(facet, str) or not metric.get("group"):

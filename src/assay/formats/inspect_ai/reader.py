@@ -13,16 +13,17 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     Rest,
+    Row,
     fields_of,
     files_below,
     head_of,
 )
 from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
-from assay.formats.inspect_ai.header import Header, header_of
-from assay.formats.inspect_ai.numbers import Numbers
+from assay.formats.inspect_ai.header import LogHeader, header_of
+from assay.formats.inspect_ai.numbers import LogNumbers
 from assay.formats.inspect_ai.rows import Around, case_of
-from assay.formats.inspect_ai.shapes import Decoder, Sample, finite, finite_value, is_filled
+from assay.formats.inspect_ai.shapes import Decoder, LogSample, finite, finite_value, is_filled
 from assay.readers._results import FileResults
 from assay.registry import reader
 from assay.store.keys import id_hash
@@ -43,7 +44,7 @@ _MARKS = (b'"eval"', b'"run_id"', b'"task_id"', b'"plan"')
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file is a log, by its content."""
+    """Return whether a file is a log, by its content."""
     head = head_of(path)
     if head.startswith(_ZIP):
         name = head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
@@ -61,14 +62,14 @@ def _has_header(path: Path) -> bool:
     return _HEADER in members or _START in members
 
 
-class Document:
+class LogFile:
     """A log's file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._archive = Archive(path) if head_of(path).startswith(_ZIP) else None
 
-    def header(self, rest: Rest) -> Header:
+    def header(self, rest: Rest) -> LogHeader:
         """The header; UserError if it cannot be read."""
         try:
             if self._archive is None:
@@ -152,7 +153,7 @@ def inspect_ai(path: Path) -> list[Foreign]:
     experiments: dict[str, list[_Run]] = {}
     for run, file in _runs(files):
         experiments.setdefault(run, []).append(_Run(file))
-    return [*map(Log, experiments.values())]
+    return [*map(InspectLog, experiments.values())]
 
 
 def _runs(files: list[Path]) -> Iterator[tuple[str, Path]]:
@@ -178,14 +179,14 @@ class _Run(FileResults):
     }
 
     def __init__(self, path: Path) -> None:
-        self.document = Document(path)
+        self.document = LogFile(path)
         self._unknown = Rest()
-        self.header: Header = self.document.header(self._unknown)
+        self.header: LogHeader = self.document.header(self._unknown)
         super().__init__(self.header.task, path)
 
     def begin(self) -> None:
         super().begin()
-        self.numbers = Numbers(self.header)
+        self.numbers = LogNumbers(self.header)
         self.rest.unknown += self._unknown.unknown
 
     def around(self) -> Around:
@@ -194,7 +195,7 @@ class _Run(FileResults):
         named = (header.log, header.model, header.epochs, scorer)
         return Around(*named, numbers.labels, numbers.facets, numbers.add)
 
-    def count(self, sample: Sample) -> None:
+    def count(self, sample: LogSample) -> None:
         odd = self.odd
         if sample.error is not None:
             odd["unscored"] += not sample.scores
@@ -211,7 +212,7 @@ class _Run(FileResults):
         return [*notes, *self.numbers.notes(odd["unscored"]), *super().notes()]
 
 
-class Log(FileResults):
+class InspectLog(FileResults):
     """The samples of one experiment, in one file, or in several."""
 
     format = "inspect_ai"
@@ -227,8 +228,8 @@ class Log(FileResults):
         return sum(run.rejected for run in self._runs)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What the header says beyond rows."""
+    def facts(self) -> Row:
+        """Return what the header says beyond rows."""
         version = fields_of(self._header.eval.get("packages")).get("inspect_ai", "")
         return {
             **self._header.facts(),
@@ -269,7 +270,7 @@ class Log(FileResults):
         return list(dict.fromkeys(note for run in self._runs for note in run.notes()))
 
 
-def _without_item(case: ForeignCase, sample: Sample) -> ForeignCase:
+def _without_item(case: ForeignCase, sample: LogSample) -> ForeignCase:
     """A further epoch: the item is there already, and solvers may have changed what its metadata say."""
     if sample.metadata and case.response is not None:
         case.response.metadata["source"]["metadata"] = sample.metadata

@@ -13,11 +13,12 @@ from assay.engine.experiment.imports.foreign import (
     key_of,
     seconds_of,
 )
-from assay.formats.inspect_ai.numbers import Verdict, parts_of
+from assay.formats.inspect_ai.numbers import ScoreVerdict, parts_of
 from assay.formats.inspect_ai.shapes import (
-    Choice,
-    Mark,
-    Sample,
+    GivenScore,
+    LogSample,
+    ModelUsage,
+    OutputChoice,
     is_filled,
     kept_of_item,
     kept_of_output,
@@ -32,10 +33,11 @@ from assay.formats.inspect_ai.spans import (
     message_rows,
     part_row,
     refuses,
-    resolved,
-    settled,
+    resolve,
+    settle,
     thoughts,
 )
+from assay.readers._results import without_empty
 from assay.records import Evaluation, Response, ResponseOutcome
 
 _FINISH = {"max_tokens": "length", "model_length": "length"}
@@ -53,26 +55,29 @@ class Around(NamedTuple):
     scorer: str
     labels: list[tuple[str, str]]
     facets: list[str]
-    add: Callable[[str, Verdict], None]
+    add: Callable[[str, ScoreVerdict], None]
 
 
-def case_of(sample: Sample, unknown: Row, around: Around) -> ForeignCase:
-    """All rows of a sample; ValueError if its parts are not what they should be."""
+def case_of(sample: LogSample, unknown: Row, around: Around) -> ForeignCase:
+    """Return all rows of a sample; ValueError if its parts are not what they should be."""
     look = lookup(sample.attachments)
     if look is not None:
-        sample.input = resolved(sample.input, look)
-        sample.messages = resolved(sample.messages, look)
-    id = str(sample.id)
-    response = _response(sample, id, unknown, around, look)
+        sample.input = resolve(sample.input, look)
+        sample.messages = resolve(sample.messages, look)
+    choice = sample.output.choices[0] if sample.output.choices else None
+    response = _response(sample, choice, around)
+    response.metadata = _metadata(sample, choice, around, {**unknown, **_unshown(sample)}, look)
+    if choice is not None:
+        _add_choice(response, choice, look)
     evaluations = _evaluations(sample, response, around)
     spans: list[Packed] = []
     if is_filled(events := sample.events):
         attachments = UNSET if look is None else sample.attachments
         spans = [Packed("inspect_ai", events, sample.events_data, attachments)]
-    return ForeignCase(_item(sample, id), response, evaluations, spans)
+    return ForeignCase(_item(sample, response.item_id), response, evaluations, spans)
 
 
-def _item(sample: Sample, id: str) -> Row:
+def _item(sample: LogSample, id: str) -> Row:
     data: Row = {"input": sample.input}
     if not isinstance(sample.input, str):
         messages = [_input_message(row) for row in sample.input]
@@ -94,14 +99,9 @@ def _input_message(row: Any) -> Any:
     return plain
 
 
-def _response(sample: Sample, id: str, unknown: Row, around: Around, look: Look | None) -> Response:
-    output, index = sample.output, sample.epoch - 1
-    choice = output.choices[0] if output.choices else None
-    messages = sample.messages
-    if choice is not None and messages and messages[-1].get("role") == "assistant":
-        messages = messages[:-1]
-    usage = sample.model_usage.get(around.model) or output.usage
-    several_turns = sample.turn_count is not None and sample.turn_count > 1
+def _response(sample: LogSample, choice: OutputChoice | None, around: Around) -> Response:
+    output, id, index = sample.output, str(sample.id), sample.epoch - 1
+    several_turns = (sample.turn_count or 0) > 1
     seconds = sample.working_time if several_turns or output.time is None else output.time
     row = Response(
         item_id=id,
@@ -113,31 +113,39 @@ def _response(sample: Sample, id: str, unknown: Row, around: Around, look: Look 
         response=output.completion or "",
         inference_time=seconds or 0.0,
         timestamp=seconds_of(sample.completed_at) or 0.0,
-        metadata=_metadata(sample, choice, unknown, around, look),
         key=key_of("inspect_ai", around.log, sample.id, sample.epoch),
         task=around.model,
         outcome=_outcome(sample, choice),
-        messages=message_rows(messages),
+        messages=message_rows(_messages_before(sample, choice)),
         served_model=output.model if choice is not None else None,
     )
-    if usage is not None:
-        row.prompt_tokens, row.completion_tokens = usage.input_tokens, usage.output_tokens
-        row.total_tokens = usage.total_tokens
-        row.cost = usage.total_cost
-        row.tokens_per_second = usage.total_tokens / seconds if seconds else None
-    if choice is not None:
-        _add_choice(row, choice, look)
-    if sample.error is not None:
-        row.error, row.error_kind = sample.error.message, "permanent"
-    elif row.outcome == "errored":
-        row.error, row.error_kind = output.error, "permanent"
+    if usage := sample.model_usage.get(around.model) or output.usage:
+        _add_usage(row, usage)
+    if row.outcome == "errored":
+        row.error = output.error if sample.error is None else sample.error.message
+        row.error_kind = "permanent"
     return row
 
 
-def _add_choice(row: Response, choice: Choice, look: Look | None) -> None:
+def _messages_before(sample: LogSample, choice: OutputChoice | None) -> list[Row]:
+    """Return the messages without the answer, which is the last one."""
+    messages = sample.messages
+    is_answered = choice is not None and messages and messages[-1].get("role") == "assistant"
+    return messages[:-1] if is_answered else messages
+
+
+def _add_usage(row: Response, usage: ModelUsage) -> None:
+    row.prompt_tokens, row.completion_tokens = usage.input_tokens, usage.output_tokens
+    row.total_tokens = usage.total_tokens
+    row.cost = usage.total_cost
+    if row.inference_time:
+        row.tokens_per_second = usage.total_tokens / row.inference_time
+
+
+def _add_choice(row: Response, choice: OutputChoice, look: Look | None) -> None:
     content = choice.message.content
     if not isinstance(content, str):
-        content = resolved(content, look) if look is not None else content
+        content = resolve(content, look) if look is not None else content
         row.reasoning = thoughts(content)
     if choice.message.tool_calls:
         row.tool_calls = calls_row(choice.message.tool_calls)
@@ -145,7 +153,7 @@ def _add_choice(row: Response, choice: Choice, look: Look | None) -> None:
         row.logprobs = choice.logprobs.get("content")
 
 
-def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
+def _outcome(sample: LogSample, choice: OutputChoice | None) -> ResponseOutcome:
     if sample.error is not None:
         return "errored"
     if choice is None:
@@ -157,20 +165,15 @@ def _outcome(sample: Sample, choice: Choice | None) -> ResponseOutcome:
 
 
 def _metadata(
-    sample: Sample, choice: Choice | None, unknown: Row, around: Around, look: Look | None
+    sample: LogSample, choice: OutputChoice | None, around: Around, rest: Row, look: Look | None
 ) -> Row:
-    output, rest = sample.output, unknown
     metadata: Row = {"model_id": around.model, "finish_reason": None}
-    metadata["response_id"] = output.response_id
+    metadata["response_id"] = sample.output.response_id
     if choice is not None:
         metadata["finish_reason"] = _FINISH.get(choice.stop_reason, choice.stop_reason)
-        if choice.stop_details:
-            rest = {**rest, "stop_details": choice.stop_details}
-        if len(output.choices) > 1:
-            rest = {**rest, "further_choices": output.choices[1:]}
     parts = kept_of_response(sample)
     if look is not None:
-        parts = {name: settled(raw, look) for name, raw in parts.items()}
+        parts = {name: settle(raw, look) for name, raw in parts.items()}
     for name in ("started_at", "total_time", "working_time", "turn_count"):
         if (value := getattr(sample, name)) is not None:
             parts[name] = value
@@ -178,11 +181,22 @@ def _metadata(
         parts["model_usage"] = sample.model_usage
     if sample.error is not None and sample.error.traceback:
         parts["traceback"] = sample.error.traceback
-    metadata[REST] = {**parts, **rest, **kept_of_output(output)}
+    metadata[REST] = {**parts, **rest}
     return metadata
 
 
-def _evaluations(sample: Sample, response: Response, around: Around) -> list[Evaluation]:
+def _unshown(sample: LogSample) -> Row:
+    """Return what the model said that has no place in a response."""
+    output = sample.output
+    rest: Row = {}
+    if output.choices and output.choices[0].stop_details:
+        rest["stop_details"] = output.choices[0].stop_details
+    if len(output.choices) > 1:
+        rest["further_choices"] = output.choices[1:]
+    return {**rest, **kept_of_output(output)}
+
+
+def _evaluations(sample: LogSample, response: Response, around: Around) -> list[Evaluation]:
     rows: list[Evaluation] = []
     scores = sample.scores or ({_PLACEHOLDER: sample.score} if sample.score is not None else {})
     metadata = {"model_id": around.model}
@@ -197,17 +211,16 @@ def _evaluations(sample: Sample, response: Response, around: Around) -> list[Eva
             row.part, row.detailed_results = (number, len(verdicts)), _details(mark)
             rows.append(row)
     if not scores and response.outcome == "errored":
+        why = f"no answer to score: {response.error}"
         for scorer, label in around.labels:
-            rows.append(_evaluation(response, scorer, _failed(label, response), metadata))
+            failed = ScoreVerdict(label, "errored", error=why)
+            rows.append(_evaluation(response, scorer, failed, metadata))
     return rows
 
 
-def _failed(label: str, response: Response) -> Verdict:
-    why = f"no answer to score: {response.error}"
-    return Verdict(label, "errored", None, None, None, why, None)
-
-
-def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row) -> Evaluation:
+def _evaluation(
+    response: Response, scorer: str, verdict: ScoreVerdict, metadata: Row
+) -> Evaluation:
     return evaluation_of(
         response,
         verdict.label,
@@ -223,11 +236,7 @@ def _evaluation(response: Response, scorer: str, verdict: Verdict, metadata: Row
     )
 
 
-def _details(mark: Mark) -> Row:
+def _details(mark: GivenScore) -> Row:
     said = {"answer": mark.answer, "explanation": mark.explanation, "reason": mark.reason}
     details = {name: value for name, value in said.items() if value is not None}
-    if mark.metadata:
-        details["metadata"] = mark.metadata
-    if mark.history:
-        details["history"] = mark.history
-    return details
+    return details | without_empty({"metadata": mark.metadata, "history": mark.history})

@@ -14,7 +14,7 @@ Part = Raw | UnsetType
 Text = str | None
 
 
-class Usage(msgspec.Struct, gc=False):
+class ModelUsage(msgspec.Struct, gc=False):
     """What a model read and wrote."""
 
     input_tokens: int = 0
@@ -42,7 +42,7 @@ class Message(msgspec.Struct, gc=False, omit_defaults=True):
     internal: Any = None
 
 
-class Choice(msgspec.Struct, gc=False):
+class OutputChoice(msgspec.Struct, gc=False):
     """One of the answers of a call."""
 
     message: Message
@@ -52,13 +52,13 @@ class Choice(msgspec.Struct, gc=False):
     prompt_logprobs: Part = UNSET
 
 
-class Output(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class ModelOutput(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """What the model said last."""
 
     model: str = ""
-    choices: list[Choice] = []
+    choices: list[OutputChoice] = []
     completion: Text = ""
-    usage: Usage | None = None
+    usage: ModelUsage | None = None
     input_context_tokens: Part = UNSET
     fallback: Part = UNSET
     time: float | None = None
@@ -67,7 +67,7 @@ class Output(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     response_id: Text = None
 
 
-class Mark(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class GivenScore(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """What a scorer gave."""
 
     value: Any = None
@@ -93,7 +93,7 @@ class Pools(msgspec.Struct, gc=False):
     calls: list[Raw] = []
 
 
-class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class LogSample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """One answer to one item. All that follows `events_data` is kept as it is."""
 
     id: int | str
@@ -102,12 +102,12 @@ class Sample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     choices: list[Any] | None = None
     target: Any = None
     messages: list[Row] = []
-    output: Output = msgspec.field(default_factory=Output)
-    scores: dict[str, Mark] | None = None
-    score: Mark | None = None
+    output: ModelOutput = msgspec.field(default_factory=ModelOutput)
+    scores: dict[str, GivenScore] | None = None
+    score: GivenScore | None = None
     metadata: Row = {}
     events: Part = UNSET
-    model_usage: dict[str, Usage] = {}
+    model_usage: dict[str, ModelUsage] = {}
     started_at: Text = None
     completed_at: Text = None
     total_time: float | None = None
@@ -141,7 +141,7 @@ _fields: Any = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def is_filled(part: Part) -> TypeGuard[Raw]:
-    """Whether there is something in a part that is kept as bytes."""
+    """Return whether there is something in a part that is kept as bytes."""
     return part is not UNSET and (memoryview(part).nbytes > _LONGEST or bytes(part) not in _EMPTY)
 
 
@@ -149,18 +149,18 @@ class Decoder:
     """Decodes samples, and gives their unknown fields by their places."""
 
     def __init__(self) -> None:
-        self._decode = msgspec.json.Decoder(Sample).decode
+        self._decode = msgspec.json.Decoder(LogSample).decode
 
-    def __call__(self, data: bytes | Raw) -> tuple[Sample, Row]:
+    def __call__(self, data: bytes | Raw) -> tuple[LogSample, Row]:
         """A sample and its unknown fields; ValueError if it is not a sample."""
         try:
-            return self._decoded(data)
+            return self._sample_of(data)
         except msgspec.ValidationError:
             raise
         except (ValueError, RecursionError):
-            return self._decoded(finite(bytes(data)))
+            return self._sample_of(finite(bytes(data)))
 
-    def _decoded(self, data: bytes | Raw) -> tuple[Sample, Row]:
+    def _sample_of(self, data: bytes | Raw) -> tuple[LogSample, Row]:
         try:
             return self._decode(data), {}
         except msgspec.ValidationError:
@@ -171,16 +171,16 @@ class Decoder:
 def _without_unknown(data: bytes | Raw) -> tuple[bytes, Row]:
     """The sample without its unknown fields, and these."""
     fields: Row = _fields(data)
-    found = _take_unknown(fields, Sample, "")
+    found = _take_unknown(fields, LogSample, "")
     for name in ("output", "scores"):
         if _is_object(fields.get(name)):
             fields[name] = _fields(fields[name])
     if isinstance(output := fields.get("output"), dict):
-        found |= _take_unknown(fields_of(output), Output, "output.")
+        found |= _take_unknown(fields_of(output), ModelOutput, "output.")
     for name, mark in fields_of(fields.get("scores")).items():
         if _is_object(mark):
             fields["scores"][name] = known = _fields(mark)
-            found |= _take_unknown(known, Mark, f"scores.{name}.")
+            found |= _take_unknown(known, GivenScore, f"scores.{name}.")
     return msgspec.json.encode(fields), found
 
 

@@ -4,6 +4,7 @@ Spans of inspect_ai keep their nesting, every other event is a step inside of it
 messages that no earlier call of the sample had: conversations are sent again and again, and are shown once."""
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ Look = Callable[[str, str], str]
 
 
 def lookup(attachments: Part) -> Look | None:
-    """What finds the text of a reference. They are decoded for the first: most logs have references only in events."""
+    """Return what finds the text of a reference. They are decoded for the first: most logs have references only in events."""
     if not is_filled(attachments):
         return None
     texts: dict[str, str] = {}
@@ -34,24 +35,24 @@ def lookup(attachments: Part) -> Look | None:
     return look
 
 
-def resolved(value: Any, look: Look) -> Any:
-    """The value with what its references refer to; an unknown reference stays."""
+def resolve(value: Any, look: Look) -> Any:
+    """Return the value with what its references refer to; an unknown reference stays."""
     if isinstance(value, str):
         return look(value[len(_REFERENCE) :], value) if value.startswith(_REFERENCE) else value
     if isinstance(value, list):
-        return [resolved(inner, look) for inner in list_of(value)]
+        return [resolve(inner, look) for inner in list_of(value)]
     if isinstance(value, dict):
-        return {name: resolved(inner, look) for name, inner in fields_of(value).items()}
+        return {name: resolve(inner, look) for name, inner in fields_of(value).items()}
     return value
 
 
-def settled(raw: Raw, look: Look | None) -> Any:
-    """A part that is passed on: bytes as they are, unless they refer to attachments."""
-    return resolved(_PLAIN(raw), look) if look is not None and _MARK in bytes(raw) else raw
+def settle(raw: Raw, look: Look | None) -> Any:
+    """Return a part that is passed on: bytes as they are, unless they refer to attachments."""
+    return resolve(_PLAIN(raw), look) if look is not None and _MARK in bytes(raw) else raw
 
 
 def message_rows(messages: list[Row]) -> list[Row]:
-    """Messages as our rows have them; those given are changed."""
+    """Return messages as our rows have them; those given are changed."""
     for row in messages:
         if type(content := row.get("content")) is list:
             row["content"] = [part_row(part) for part in content]
@@ -61,7 +62,7 @@ def message_rows(messages: list[Row]) -> list[Row]:
 
 
 def part_row(part: Any) -> Any:
-    """A part of a message: images and audio as OpenAI has them."""
+    """Return a part of a message: images and audio as OpenAI has them."""
     fields = fields_of(part)
     kind, media = fields.get("type"), fields.get(str(fields.get("type")))
     if kind == "image" and isinstance(media, str):
@@ -74,7 +75,7 @@ def part_row(part: Any) -> Any:
 
 
 def calls_row(calls: Any) -> list[Any]:
-    """Calls of tools, with the name and the arguments in `function`; those given are changed."""
+    """Return calls of tools, with the name and the arguments in `function`; those given are changed."""
     for call in rows_of(calls):
         if isinstance(call.get("function"), str):
             call["function"] = {"name": call["function"], "arguments": call.pop("arguments", {})}
@@ -82,7 +83,7 @@ def calls_row(calls: Any) -> list[Any]:
 
 
 def thoughts(content: Any) -> str | None:
-    """The reasoning in a message's content."""
+    """Return the reasoning in a message's content."""
     said = [
         str(part.get("reasoning") or part.get("summary") or "")
         for part in rows_of(content)
@@ -92,12 +93,12 @@ def thoughts(content: Any) -> str | None:
 
 
 def refuses(content: Any) -> bool:
-    """Whether a part says that it is a refusal."""
+    """Return whether a part says that it is a refusal."""
     return any(part.get("refusal") is True for part in rows_of(content))
 
 
 def input_text(input: Any) -> str:
-    """The question as text: of messages, what the user said."""
+    """Return the question as text: of messages, what the user said."""
     if isinstance(input, str):
         return input
     if not isinstance(input, list):
@@ -134,7 +135,7 @@ class Packed(msgspec.Struct, gc=False):
 
 
 def unpacked(span: Row) -> list[Row]:
-    """The spans of packed events, each after its parent; the packed ones again, if they are not what they should be."""
+    """Return the spans of packed events, each after its parent; the packed ones again, if they are not what they should be."""
     try:
         packed = msgspec.json.decode(msgspec.json.encode(span), type=_Unpacking)
         made = _spans(packed)
@@ -153,68 +154,75 @@ def _spans(packed: _Unpacking) -> list[Row]:
     spans: list[Row] = []
     places: dict[bytes, int] = {}
     look = packed.attachments.get if packed.attachments else None
-    pooled = _Pooled(packed.events_data or Pools(), look)
+    pooled = _PooledMessages(packed.events_data or Pools(), look)
     for event in packed.events:
         kind = _text(event["event"]) if "event" in event else ""
+        if kind in RESTATED:
+            continue
         if kind == "span_end":
             place = places.get(bytes(event.get("id", b"")))
             if place is not None:
                 spans[place]["end"] = _time(event.get("timestamp"))
             continue
-        if kind in RESTATED:
-            continue
         begins = kind == "span_begin"
-        holder = event.get("parent_id" if begins else "span_id", b"")
-        start = _time(event.get("timestamp"))
-        end = _time(event.get("completed")) if "completed" in event else None if begins else start
-        left_out = _OF_SPAN if begins else _OWN
-        data: Row = {name: raw for name, raw in event.items() if name not in left_out}
-        if look is not None:
-            data = {name: settled(raw, look) for name, raw in data.items()}
-        if kind == "model":
-            pooled.put(event, data)
         if begins and "id" in event:
             places[bytes(event["id"])] = len(spans)
-        span = {"name": _name(event, kind), "parent": places.get(bytes(holder)), "start": start}
-        spans.append({**span, "end": end, "error": _error(event), "data": data})
+        parent = places.get(bytes(event.get("parent_id" if begins else "span_id", b"")))
+        spans.append(_span(event, kind, parent, pooled))
     return spans
 
 
-class _Pooled:
+def _span(
+    event: Mapping[str, Raw], kind: str, parent: int | None, pooled: "_PooledMessages"
+) -> Row:
+    begins = kind == "span_begin"
+    start = _time(event.get("timestamp"))
+    end = None if begins else start
+    if "completed" in event:
+        end = _time(event["completed"])
+    left_out = _OF_SPAN if begins else _OWN
+    data: Row = {name: raw for name, raw in event.items() if name not in left_out}
+    if pooled.look is not None:
+        data = {name: settle(raw, pooled.look) for name, raw in data.items()}
+    if kind == "model":
+        pooled.fill(event, data)
+    named = {"name": _name(event, kind), "parent": parent, "start": start, "end": end}
+    return {**named, "error": _error(event), "data": data}
+
+
+class _PooledMessages:
     """The messages that events share, given to the first that refers to them."""
 
     def __init__(self, pools: Pools, look: Look | None) -> None:
-        self._pools, self._look = pools, look
+        self.look = look
+        self._pools = pools
         self._messages: set[int] = set()
         self._calls: set[int] = set()
 
-    def put(self, event: Mapping[str, Raw], data: Row) -> None:
+    def fill(self, event: Mapping[str, Raw], data: Row) -> None:
+        """Put the messages that an event refers to into its data."""
         if "input_refs" in event and (refs := _refs(event["input_refs"])):
             del data["input_refs"]
-            data["input"], data["earlier_messages"] = self._new(
-                refs, self._pools.messages, self._messages
-            )
+            new = self._new(refs, self._pools.messages, self._messages)
+            data["input"], data["earlier_messages"] = new
         if "call" in event and b'"call_refs"' in bytes(event["call"]):
             call: Row = {**_CALL(event["call"])}
             if refs := _refs(call.pop("call_refs")):
-                call["messages"], call["earlier_messages"] = self._new(
-                    refs, self._pools.calls, self._calls
-                )
-            data["call"] = {name: _settled(part, self._look) for name, part in call.items()}
+                new = self._new(refs, self._pools.calls, self._calls)
+                call["messages"], call["earlier_messages"] = new
+            data["call"] = {
+                name: settle(part, self.look) if isinstance(part, Raw) else part
+                for name, part in call.items()
+            }
 
     def _new(
         self, refs: list[tuple[int, int]], pool: list[Raw], seen: set[int]
     ) -> tuple[list[Any], int]:
-        numbers = [
-            number for start, stop in refs for number in range(max(start, 0), min(stop, len(pool)))
-        ]
+        ranges = [range(max(start, 0), min(stop, len(pool))) for start, stop in refs]
+        numbers = [*chain.from_iterable(ranges)]
         new = [number for number in numbers if number not in seen]
         seen.update(new)
-        return [settled(pool[number], self._look) for number in new], len(numbers) - len(new)
-
-
-def _settled(part: Any, look: Look | None) -> Any:
-    return settled(part, look) if isinstance(part, Raw) else part
+        return [settle(pool[number], self.look) for number in new], len(numbers) - len(new)
 
 
 def _refs(raw: Raw) -> list[tuple[int, int]]:
@@ -222,7 +230,7 @@ def _refs(raw: Raw) -> list[tuple[int, int]]:
 
 
 def _name(event: Mapping[str, Raw], kind: str) -> str:
-    """What an event is called: a span by its name, a step by its kind and what it is about."""
+    """Return what an event is called: a span by its name, a step by its kind and what it is about."""
     if kind == "span_begin":
         return _plain_text(event.get("name")) or "span"
     about = _plain_text(event.get(_NAMED[kind])) if kind in _NAMED else ""

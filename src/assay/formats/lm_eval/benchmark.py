@@ -12,7 +12,7 @@ from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking.data import load, shown_name
 from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.scoring.measures import entries
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, Fields
 from assay.formats.lm_eval.tasks.index import Progress, index
 from assay.registry import benchmark
 
@@ -24,7 +24,7 @@ _ASKS = {
 }
 
 
-def described(definition: Definition) -> dict[str, str]:
+def facts_of(definition: Definition) -> dict[str, str]:
     """Facts, by name."""
     split = definition.test_split or definition.validation_split or ""
     facts = {
@@ -46,7 +46,7 @@ def described(definition: Definition) -> dict[str, str]:
 
 
 def _source(definition: Definition, split: str) -> dict[str, str]:
-    """How many documents there are, of which revision; or how to bring them."""
+    """Return how many documents there are, of which revision; or how to bring them."""
     try:
         data = load(definition)
         counted = {
@@ -59,7 +59,7 @@ def _source(definition: Definition, split: str) -> dict[str, str]:
 
 
 def example(definition: Definition) -> str:
-    """What is asked about the first document."""
+    """Return what is asked about the first document."""
     try:
         (document,) = islice(documents(definition, limit=1), 1)
     except (AssayError, ValueError):
@@ -80,7 +80,7 @@ def example(definition: Definition) -> str:
 class Harness:
     """The collection: an installed lm-eval's tasks, those of `ASSAY_TASKS`, and those of an entry's `include_path`."""
 
-    def config(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def config(self, entries: Sequence[Fields]) -> Fields:
         """The dataset, prompts, scorers and metrics that a config's entries stand for."""
         names = ", ".join(str(entry.get("task")) for entry in entries)
         facets = ["model_name", "benchmark"]
@@ -91,7 +91,7 @@ class Harness:
         code = {"task_folders": folders} if folders else {}
         trusted = {"params": code} if folders else {}
         consents = [entry.get("unsafe_code") for entry in entries]
-        scoring: dict[str, Any] = {**code}
+        scoring: Fields = {**code}
         scoring |= {"sound": True} if any(entry.get("sound") for entry in entries) else {}
         scoring |= {"sandbox": "weak" if "weak" in consents else "closed"} if any(consents) else {}
         data = {"benchmarks": [*entries], **code}
@@ -107,12 +107,12 @@ class Harness:
             ],
         }
 
-    def problem(self, entry: Mapping[str, Any]) -> UserError | None:
+    def problem(self, entry: Fields) -> UserError | None:
         """Why an entry cannot run, as far as names tell."""
-        from assay.formats.lm_eval.chosen import chosen, refuse
+        from assay.formats.lm_eval.chosen import chosen_tasks, refuse
 
         try:
-            for task in chosen([entry]):
+            for task in chosen_tasks([entry]):
                 refuse(task)
         except UserError as error:
             return error
@@ -153,8 +153,8 @@ class Harness:
         items = members([name], include_path=folders)
         tasks = definitions(items)
         if entry.kind == "task":
-            facts = {"kind": "task", "file": entry.file, **described(tasks[0])}
-            return _filled(facts), "" if "to bring them" in facts else example(tasks[0])
+            facts = {"kind": "task", "file": entry.file, **facts_of(tasks[0])}
+            return _present(facts), "" if "to bring them" in facts else example(tasks[0])
         listed = items[0].members if entry.kind == "group" else items
         numbers = dict.fromkeys(
             str(part.get("metric")) for member in items for part in member.aggregate
@@ -164,7 +164,7 @@ class Harness:
             "file": entry.file,
             "numbers": ", ".join(numbers),
         }
-        return _filled({**facts, "members": ", ".join(member.name for member in listed)}), ""
+        return _present({**facts, "members": ", ".join(member.name for member in listed)}), ""
 
     def pull(
         self,
@@ -181,5 +181,5 @@ class Harness:
         return pull(tasks, Path(folder), progress)
 
 
-def _filled(facts: Mapping[str, str]) -> dict[str, str]:
+def _present(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}

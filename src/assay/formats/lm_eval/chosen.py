@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, TaskMember, leaves
 from assay.formats.lm_eval.tasks.definitions import members
 from assay.formats.lm_eval.tasks.index import index
 from assay.store.keys import digest
@@ -18,16 +18,16 @@ _NOT_KEYS = ("file", "changes", "metadata", "task_alias")
 _OVERRIDES = ("num_fewshot", "generation_kwargs")
 
 
-class Chosen(msgspec.Struct, kw_only=True, dict=True):
+class ChosenTask(msgspec.Struct, kw_only=True, dict=True):
     """A task of an entry. `name` says what is not as the named task defines it."""
 
     definition: Definition
-    entry: Mapping[str, Any]
+    entry: Fields
     name: str
 
     @cached_property
-    def metadata(self) -> dict[str, Any]:
-        """What its items say of it: an answer is scored by the same definition, and again if that changes."""
+    def metadata(self) -> Fields:
+        """Return what its items say of it: an answer is scored by the same definition, and again if that changes."""
         own = {
             "benchmark": self.name,
             "task": self.definition.task,
@@ -36,17 +36,17 @@ class Chosen(msgspec.Struct, kw_only=True, dict=True):
         return {**own, "request": mark(self.entry)}
 
 
-def chosen(entries: Sequence[Mapping[str, Any]]) -> Iterator[Chosen]:
+def chosen_tasks(entries: Sequence[Fields]) -> Iterator[ChosenTask]:
     """The tasks of all entries, in order."""
     for entry in entries:
-        for member in requested(**_request(entry)):
+        for member in requested_members(**_request(entry)):
             for leaf in leaves(member):
                 assert leaf.definition is not None
-                name = leaf.name + modified(leaf.definition.changes, entry)
-                yield Chosen(definition=leaf.definition, entry=entry, name=name)
+                name = leaf.name + modification(leaf.definition.changes, entry)
+                yield ChosenTask(definition=leaf.definition, entry=entry, name=name)
 
 
-def _request(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _request(entry: Fields) -> Fields:
     overrides = {key: entry[key] for key in _OVERRIDES if entry.get(key) not in (None, {})}
     text = msgspec.json.encode(overrides, order="sorted").decode()
     return {
@@ -56,12 +56,12 @@ def _request(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def request_of(text: str) -> dict[str, Any]:
+def request_of(text: str) -> Fields:
     """The arguments of `requested` that `mark` wrote."""
     return msgspec.json.decode(text)
 
 
-def refuse(task: Chosen) -> None:
+def refuse(task: ChosenTask) -> None:
     """Raise what is known to be wrong with a task before anything is read."""
     definition = task.definition
     if definition.unsafe_code and not task.entry.get("unsafe_code"):
@@ -77,18 +77,20 @@ def refuse(task: Chosen) -> None:
 
 def forget() -> None:
     """Read definitions again: files may have been edited since another config was loaded."""
-    requested.cache_clear()
+    requested_members.cache_clear()
     task.cache_clear()
 
 
 @cache
-def requested(names: str, include_path: str = "", overrides: str = "{}") -> list[Member]:
-    """What one entry asks for; read once for a config."""
+def requested_members(
+    names: str, include_path: str = "", overrides: str = "{}"
+) -> list[TaskMember]:
+    """Return what one entry asks for; read once for a config."""
     folders = [include_path] if include_path else []
     return members(names.split(","), include_path=folders, overrides=msgspec.json.decode(overrides))
 
 
-def task_folders(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+def task_folders(entries: Sequence[Fields]) -> list[str]:
     """Folders and files of tasks that entries name themselves: their hooks are code that the config vouches for."""
     given = [entry.get(name) for entry in entries for name in ("include_path", "task")]
     paths = dict.fromkeys(str(path) for path in given if path)
@@ -103,7 +105,7 @@ def task(request: str, name: str, trusted: tuple[str, ...] = ()) -> Definition:
     for path in task_folders([{"task": asked["names"], "include_path": asked["include_path"]}]):
         if path not in trusted:
             raise UserError(f"the item is of a task in {path}, which the config does not name")
-    for member in requested(**asked):
+    for member in requested_members(**asked):
         for leaf in leaves(member):
             if leaf.name == name and leaf.definition is not None:
                 return leaf.definition
@@ -113,7 +115,7 @@ def task(request: str, name: str, trusted: tuple[str, ...] = ()) -> Definition:
 
 
 def identity(definition: Definition) -> str:
-    """What a task's numbers depend on: its keys, and the code of its functions."""
+    """Return what a task's numbers depend on: its keys, and the code of its functions."""
     keys = {
         name: getattr(definition, name)
         for name in definition.__struct_fields__
@@ -126,12 +128,12 @@ def _hook(value: Any) -> Any:
     return [value.name, value.identity] if isinstance(value, Hook) else repr(value)
 
 
-def mark(entry: Mapping[str, Any]) -> str:
-    """What items keep of their entry, so that answers are scored by the same definition."""
+def mark(entry: Fields) -> str:
+    """Return what items keep of their entry, so that answers are scored by the same definition."""
     return msgspec.json.encode(_request(entry)).decode()
 
 
-def modified(changes: Mapping[str, tuple[Any, Any]], entry: Mapping[str, Any]) -> str:
+def modification(changes: Mapping[str, tuple[Any, Any]], entry: Fields) -> str:
     """` (modified: num_fewshot 5→0, limit 20)`, or nothing where all is as the task defines it."""
     parts = [f"{key} {_short(before)}→{_short(after)}" for key, (before, after) in changes.items()]
     parts += [f"{key} {_short(entry[key])}" for key in _OWN if entry.get(key)]

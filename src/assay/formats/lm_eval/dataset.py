@@ -1,23 +1,22 @@
 """The dataset of a benchmark: its documents with the requests about them, as the harness would send them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from assay.formats.lm_eval.asking.data import source_stamp
-from assay.formats.lm_eval.asking.documents import Bound, Generators, asked
+from assay.formats.lm_eval.asking.documents import BoundTask, Generators, asked_documents
 from assay.formats.lm_eval.asking.rows import question_of
-from assay.formats.lm_eval.chosen import Chosen, chosen, identity
-from assay.formats.lm_eval.tasks.definition import Asked, Document
+from assay.formats.lm_eval.chosen import ChosenTask, chosen_tasks, identity
+from assay.formats.lm_eval.tasks.definition import Fields, TaskDocument, TaskRequest
 from assay.registry import dataset
 
-Entries = Sequence[Mapping[str, Any]]
+Entries = Sequence[Fields]
 _SEED = 1234  # what the harness sends with every request
 _OPTIONS = ("limit", "samples", "seed", "system_instruction", "chat")
 _NOT_SENT = ("until", "max_gen_toks", "do_sample")
 
 
-def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> dict[str, Any]:
-    tasks = list(chosen(benchmarks))
+def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> Fields:
+    tasks = list(chosen_tasks(benchmarks))
     return {
         "benchmarks": {
             task.name: [identity(task.definition), source_stamp(task.definition)] for task in tasks
@@ -28,7 +27,7 @@ def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) 
 @dataset(name="lm_eval.documents", stamp=_stamp)
 def documents(
     name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, Fields]]:
     """The documents of the tasks that `benchmarks` names, one task after another.
 
     Parameters:
@@ -37,22 +36,22 @@ def documents(
     """
     generators = Generators()
     bound = [
-        (task, Bound(task.definition, generators, sound=task.entry.get("sound", False)))
-        for task in chosen(benchmarks)
+        (task, BoundTask(task.definition, generators, sound=task.entry.get("sound", False)))
+        for task in chosen_tasks(benchmarks)
     ]
     for task, source in bound:
         entry = task.entry
         options = {key: entry[key] for key in _OPTIONS if entry.get(key) is not None}
-        for document in asked(source, **options):
+        for document in asked_documents(source, **options):
             yield f"{task.definition.task}[{document.id}]", _row(task, document)
 
 
-def _row(task: Chosen, document: Document) -> dict[str, Any]:
+def _row(task: ChosenTask, document: TaskDocument) -> Fields:
     definition = task.definition
-    data: dict[str, Any] = {
+    data: Fields = {
         "question": question_of(document.doc),
         "doc": document.doc,
-        "requests": list(_requests(task, document)),
+        "requests": _requests(task, document),
         "choices": document.choices,
     }
     if document.error:
@@ -68,37 +67,45 @@ def _row(task: Chosen, document: Document) -> dict[str, Any]:
     }
 
 
-def _requests(task: Chosen, document: Document) -> Iterator[dict[str, Any]]:
-    """Continuations of the same messages are one request."""
-    entry = task.entry
-    last: dict[str, Any] | None = None
+def _requests(task: ChosenTask, document: TaskDocument) -> list[Fields]:
+    entry, repeats = task.entry, task.definition.repeats
+    rows: list[Fields] = []
     for request in document.requests:
-        if request.continuation is None:
-            generation: dict[str, Any] = {
-                "messages": request.messages,
-                "params": params_of(request),
-            }
-            if task.definition.repeats > 1:
-                generation["repeats"] = task.definition.repeats
-            if not entry.get("multiturn", True):
-                generation["multiturn"] = False
-            yield generation
-        elif last is not None and last["messages"] == request.messages:
-            last["continuations"].append(request.continuation)
-        else:
-            if last is not None:
-                yield last
-            last = {"messages": request.messages, "continuations": [request.continuation]}
-            if request.rolling:
-                last["rolling"] = True
-            if entry.get("chat") and not request.rolling:
-                last["chat"] = True
-    if last is not None:
-        yield last
+        if request.continuation is not None:
+            chat = bool(entry.get("chat")) and not request.rolling
+            add_continuation(rows, request.messages, request.continuation, request.rolling, chat)
+            continue
+        generation: Fields = {"messages": request.messages, "params": params_of(request)}
+        if repeats > 1:
+            generation["repeats"] = repeats
+        if not entry.get("multiturn", True):
+            generation["multiturn"] = False
+        rows.append(generation)
+    return rows
 
 
-def params_of(request: Asked) -> dict[str, Any]:
-    """The harness's generation_kwargs as a server is sent them."""
+def add_continuation(
+    rows: list[Fields],
+    messages: Sequence[Fields],
+    continuation: str,
+    rolling: bool = False,
+    chat: bool = False,
+) -> None:
+    """Add a request to those of an item: continuations of the same messages are one request."""
+    last = rows[-1] if rows else {}
+    if "continuations" in last and last["messages"] == messages and not rolling:
+        last["continuations"].append(continuation)
+        return
+    row: Fields = {"messages": messages, "continuations": [continuation]}
+    if rolling:
+        row["rolling"] = True
+    if chat:
+        row["chat"] = True
+    rows.append(row)
+
+
+def params_of(request: TaskRequest) -> Fields:
+    """Return the harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])
     limit = source.get("max_tokens", source.get("max_gen_toks", 256))

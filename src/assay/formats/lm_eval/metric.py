@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.formats.lm_eval.chosen import request_of, requested, task
+from assay.formats.lm_eval.chosen import request_of, requested_members, task
 from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
-from assay.formats.lm_eval.scoring.groups import Numbers, group_numbers
+from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, TaskMember, leaves
 from assay.interfaces import Group, Values
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
@@ -66,16 +66,20 @@ class _Task:
     def scale(self) -> tuple[float, float]:
         """Return the range of the value: that of its aggregation, or of shares that it averages."""
         averages = self.aggregation in (by.mean, by.nanmean, by.median)
-        if averages and not any(value < 0 or value > 1 for value in by.restored(self.values)):
+        if averages and not any(
+            value < 0 or value > 1 for value in by.restored_values(self.values)
+        ):
             return 0, 1
         least = -int(self.aggregation is by.matthews_corrcoef)
         return (least, _MOST[self.aggregation]) if self.aggregation in _MOST else _ANY
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> TaskNumbers:
         key = (self.metric, self.filter)
-        return Numbers(size=len(self.values), values={key: self.value}, stderrs={key: self.stderr})
+        return TaskNumbers(
+            size=len(self.values), values={key: self.value}, stderrs={key: self.stderr}
+        )
 
-    def described(self) -> dict[str, Any]:
+    def row_fields(self) -> Fields:
         return {
             "stderr": self.stderr,
             "filter": self.filter,
@@ -100,9 +104,11 @@ def aggregate(
     if rows.aggregation is by.mean:
         per_item = item_contributions(group.item, group.score)
         weights = item_weights(group.item)
-        return Values(value=rows.value, fields=rows.described(), per_item=per_item, weights=weights)
+        return Values(
+            value=rows.value, fields=rows.row_fields(), per_item=per_item, weights=weights
+        )
     found = _from_stderr(rows.value, rows.stderr, [rows], group.level)
-    return Values(value=rows.value, fields=rows.described(), **found)
+    return Values(value=rows.value, fields=rows.row_fields(), **found)
 
 
 @metric(name="lm_eval.groups", columns=_COLUMNS, version=1)
@@ -123,12 +129,12 @@ def groups(
     made: list[Values] = []
     for request in dict.fromkeys(request for request, _ in tasks):
         own = {name: part for (source, name), part in tasks.items() if source == request}
-        for member in groups_of(requested(**request_of(request))):
+        for member in groups_of(requested_members(**request_of(request))):
             made += _of_group(group, member, own)
     return made
 
 
-def _of_group(group: Group, member: Member, tasks: dict[str, _Task]) -> Iterator[Values]:
+def _of_group(group: Group, member: TaskMember, tasks: dict[str, _Task]) -> Iterator[Values]:
     numbers = group_numbers(member, {name: part.numbers() for name, part in tasks.items()})
     parts = [tasks[leaf.name] for leaf in leaves(member) if leaf.name in tasks]
     for key, value in numbers.values.items():
@@ -157,7 +163,7 @@ def _left_out(group: Group, parts: Sequence[_Task]) -> Any:
 
 def _evidence(
     group: Group, value: float, error: float | None, weights: Mapping[_Task, int]
-) -> dict[str, Any]:
+) -> Fields:
     """Return how the items of all tasks contribute to the weighted mean of the tasks' means. They
     vary around the mean of their own task: what sets tasks apart is no uncertainty. A task that is
     all right varies as if one more document were wrong, but no more than all tasks together do.
@@ -190,7 +196,7 @@ def _unseen(value: float, share: Any, sizes: Any, spread: Any) -> Any:
 
 def _from_stderr(
     value: float, error: float | None, tasks: Collection[_Task], level: float
-) -> dict[str, Any]:
+) -> Fields:
     """Return the interval that the harness's standard error gives within the range of the value, or
     why there is none. Where the error is 0, the documents may be alike by chance."""
     scale = min(part.scale for part in tasks)

@@ -3,7 +3,7 @@ those that `assay run` makes of the same tasks."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,14 +15,22 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.errors import UserError
-from assay.formats.lm_eval.logs.files import BY_TASK, FACTS, Experiment, Part, experiments_at
+from assay.formats.lm_eval.logs.files import (
+    BY_TASK,
+    FACTS,
+    LogExperiment,
+    TaskSamples,
+    experiments_at,
+)
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.readers._results import FileResults
 from assay.registry import reader
 
 if TYPE_CHECKING:
-    from assay.formats.lm_eval.logs.samples import Samples, Task
+    from assay.formats.lm_eval.logs.samples import LoggedTask, Samples
 
 _LONGEST_NAME = 60
+_MOST_NAMED = 5
 _MOST_CONFIG = 1 << 16  # bytes of the tasks' definitions that a manifest keeps whole
 _SHORT_CONFIG = (
     "output_type",
@@ -39,10 +47,10 @@ _SHORT_CONFIG = (
 def lm_eval(path: Path) -> list[Foreign]:
     """A folder that lm-eval wrote with --output_path and --log_samples, or one of its files."""
     experiments, broken = experiments_at(path)
-    return [Results(experiment, broken) for experiment in experiments]
+    return [HarnessLog(experiment, broken) for experiment in experiments]
 
 
-class Results(FileResults):
+class HarnessLog(FileResults):
     """One model's tasks, streamed file by file."""
 
     format = "lm_eval"
@@ -50,7 +58,7 @@ class Results(FileResults):
         "empty": "{:,} answers are empty: lm-eval keeps neither refusals nor why an answer ended"
     }
 
-    def __init__(self, experiment: Experiment, broken: list[Path]) -> None:
+    def __init__(self, experiment: LogExperiment, broken: list[Path]) -> None:
         self.experiment = experiment
         parts = experiment.parts.values()
         files = [part.file for part in parts] + [report.file for report in experiment.reports]
@@ -64,10 +72,10 @@ class Results(FileResults):
         self._read: dict[str, Samples] = {}
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What the newest results file says of the model and the run, and each task's own of the task."""
+    def facts(self) -> Fields:
+        """Return what the newest results file says of the model and the run, and each task's own of the task."""
         experiment = self.experiment
-        facts: dict[str, Any] = {
+        facts: Fields = {
             "read_from": ["lm-evaluation-harness"],
             "agents": [experiment.model],
         }
@@ -78,7 +86,7 @@ class Results(FileResults):
             facts["config"] = without_secrets(_settings(newest.part("config")))
             facts |= {name: newest.content[name] for name in newest.unknown}
         for name in BY_TASK:
-            by_task: dict[str, Any] = {}
+            by_task: Fields = {}
             for report in experiment.reports:
                 by_task |= report.part(name)
             facts[name] = by_task
@@ -104,13 +112,13 @@ class Results(FileResults):
             samples = self._read[part.task] = Samples(part, self._task(part), self.rest, self.odd)
             yield from samples.cases()
 
-    def _task(self, part: Part) -> "Task":
-        from assay.formats.lm_eval.chosen import mark, modified
-        from assay.formats.lm_eval.logs.samples import Task
+    def _task(self, part: TaskSamples) -> "LoggedTask":
+        from assay.formats.lm_eval.chosen import mark, modification
+        from assay.formats.lm_eval.logs.samples import LoggedTask
 
         report = part.report
-        entry: dict[str, Any] = {"task": part.task}
-        changed: dict[str, Any] = {}
+        entry: Fields = {"task": part.task}
+        changed: Fields = {}
         if report is not None:
             limit = report.part("config").get("limit")
             if isinstance(limit, float) and limit.is_integer():
@@ -119,9 +127,9 @@ class Results(FileResults):
             changed["system_instruction"] = report.content.get("system_instruction")
             entry["num_fewshot"] = report.part("n-shot").get(part.task)
         date = report.content.get("date") if report else None
-        return Task(
+        return LoggedTask(
             name=part.task,
-            benchmark=part.task + modified({}, changed),
+            benchmark=part.task + modification({}, changed),
             model=self.experiment.model,
             timestamp=number_of(date) or 0.0,
             config=report.config(part.task) if report else {},
@@ -148,36 +156,41 @@ class Results(FileResults):
         return made
 
     def notes(self) -> list[str]:
+        experiment = self.experiment
+        lines = [place for samples in self._read.values() for place in samples.rejected]
+        missing = sorted(experiment.without_samples())
+        older = [file.name for file in experiment.older]
+        alone = [part.task for part in experiment.parts.values() if part.report is None]
+        unknown = sorted({name for report in experiment.reports for name in report.unknown})
+        found = [
+            (lines, "{:,} lines are not samples, or come twice, the first is {}", 1),
+            (
+                missing,
+                "the newest results of {:,} tasks have no samples and are left out: {}",
+                _MOST_NAMED,
+            ),
+            (older, "{:,} older samples files of the same tasks are left out: {}", 1),
+            (
+                alone,
+                "there is no results file for the samples of {1}: no number to check",
+                _MOST_NAMED,
+            ),
+            (
+                unknown,
+                "fields of results that were not understood are in the manifest: {1}",
+                len(unknown),
+            ),
+        ]
         notes = [
             f"{file.name} is damaged: what its results said is not there" for file in self._broken
         ]
-        lines = [place for samples in self._read.values() for place in samples.rejected]
-        if lines:
-            notes.append(
-                f"{len(lines):,} lines are not samples, or come twice, the first is {lines[0]}"
-            )
-        if missing := self.experiment.without_samples():
-            named = ", ".join(sorted(missing)[:5])
-            notes.append(
-                f"the newest results of {len(missing):,} tasks have no samples and are left out: {named}"
-            )
-        if older := self.experiment.older:
-            notes.append(
-                f"{len(older):,} older samples files of the same tasks are left out: {older[0].name}"
-            )
-        if alone := [part.task for part in self.experiment.parts.values() if part.report is None]:
-            notes.append(
-                f"there is no results file for the samples of {', '.join(alone[:5])}: no number to check"
-            )
-        unknown = {name for report in self.experiment.reports for name in report.unknown}
-        if unknown:
-            notes.append(
-                f"fields of results that were not understood are in the manifest: {', '.join(sorted(unknown))}"
-            )
+        for names, text, most in found:
+            if names:
+                notes.append(text.format(len(names), ", ".join(names[:most])))
         return [*notes, *super().notes()]
 
 
-def _name(experiment: Experiment) -> str:
+def _name(experiment: LogExperiment) -> str:
     """The model, as the harness names its folder, with the outermost groups and the tasks that are in none."""
     tasks = [*experiment.parts] or sorted(experiment.without_samples())
     groups = experiment.reports[-1].groups if experiment.reports else {}
@@ -189,7 +202,7 @@ def _name(experiment: Experiment) -> str:
     return "-".join(filter(None, [experiment.model.replace("/", "__"), named]))
 
 
-def _settings(config: dict[str, Any]) -> dict[str, Any]:
+def _settings(config: Fields) -> Fields:
     """Older versions write arguments as one text, `name=value,…`."""
     given = config.get("model_args")
     if not isinstance(given, str):
@@ -198,16 +211,15 @@ def _settings(config: dict[str, Any]) -> dict[str, Any]:
     return {**config, "model_args": {name.strip(): value for name, _, value in pairs if name}}
 
 
-def _configs(experiment: Experiment) -> dict[str, Any]:
+def _configs(experiment: LogExperiment) -> Fields:
     """The definitions as they were run; of very long ones what decides about numbers."""
-    configs = {
-        part.task: part.report.config(part.task)
-        for part in experiment.parts.values()
-        if part.report
-    }
+    parts = experiment.parts.values()
+    configs = {part.task: part.report.config(part.task) for part in parts if part.report}
     if len(msgspec.json.encode(configs)) <= _MOST_CONFIG:
         return configs
-    return {
-        task: {name: config[name] for name in _SHORT_CONFIG if name in config} | {"shortened": True}
-        for task, config in configs.items()
-    }
+    return {task: _short_config(config) for task, config in configs.items()}
+
+
+def _short_config(config: Fields) -> Fields:
+    short = {name: config[name] for name in _SHORT_CONFIG if name in config}
+    return {**short, "shortened": True}

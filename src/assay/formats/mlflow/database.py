@@ -16,8 +16,8 @@ from assay.engine.experiment.imports.foreign import (
     unknown_version,
 )
 from assay.errors import UserError
-from assay.formats.mlflow.metrics import Run, decoded
-from assay.formats.mlflow.traces import Assessment, Trace
+from assay.formats.mlflow.metrics import MlflowRun, decoded_json
+from assay.formats.mlflow.traces import Assessment, MlflowTrace
 from assay.readers._results import small_yaml
 
 _LARGEST = 1 << 22  # bytes of a file with one fact
@@ -25,7 +25,7 @@ STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED
 RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def run_of_folder(folder: Path) -> Run | None:
+def run_of_folder(folder: Path) -> MlflowRun | None:
     """The run in a folder of the file store; None if it is not one."""
     meta = small_yaml(folder / "meta.yaml")
     if "run_id" not in meta:
@@ -38,7 +38,7 @@ def run_of_folder(folder: Path) -> Run | None:
     experiment = small_yaml(folder.parent / "meta.yaml")
     tags = read_texts(folder / "tags")
     status = meta.get("status")
-    return Run(
+    return MlflowRun(
         id=str(meta["run_id"]),
         name=tags.get("mlflow.runName") or str(meta.get("run_name") or meta["run_id"]),
         experiment=str(experiment.get("name") or ""),
@@ -60,7 +60,7 @@ def _rows_of(folder: Path) -> int | None:
 
 def rows_in_profile(profile: Any) -> int | None:
     """The number of rows in the description of a dataset."""
-    rows = fields_of(decoded(profile)).get("num_rows")
+    rows = fields_of(decoded_json(profile)).get("num_rows")
     return rows if isinstance(rows, int) else None
 
 
@@ -135,7 +135,7 @@ class Database:
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def connected(self) -> closing[sqlite3.Connection]:
+    def connect(self) -> closing[sqlite3.Connection]:
         connection = sqlite3.connect(f"{self.file.absolute().as_uri()}?mode=ro", uri=True)
         connection.execute("pragma trusted_schema = off")
         connection.row_factory = sqlite3.Row
@@ -144,34 +144,34 @@ class Database:
     def is_mlflow(self) -> bool:
         if not head_of(self.file).startswith(_MAGIC):
             return False
-        with suppress(sqlite3.Error), self.connected() as connection:
+        with suppress(sqlite3.Error), self.connect() as connection:
             return _tables(connection).keys() >= _RUNS
         return False
 
-    def run(self, id: str) -> Run | None:
-        with suppress(sqlite3.Error), self.connected() as connection:
+    def run(self, id: str) -> MlflowRun | None:
+        with suppress(sqlite3.Error), self.connect() as connection:
             return _run(connection, id)
         return None
 
     def run_folders(self) -> list[tuple[str, str]]:
         """(experiment, run) of all runs that were not deleted."""
-        with suppress(sqlite3.Error), self.connected() as connection:
+        with suppress(sqlite3.Error), self.connect() as connection:
             asked = "select experiment_id, run_uuid from runs where lifecycle_stage = 'active' order by start_time"
             return [(str(row[0]), str(row[1])) for row in connection.execute(asked)]
         return []
 
-    def evaluated(self) -> list[Run]:
+    def evaluated_runs(self) -> list[MlflowRun]:
         """The runs that have feedback on traces."""
         try:
-            return self._evaluated()
+            return self._evaluated_runs()
         except sqlite3.Error as error:
             fix = "restore it from a copy, or rescue what is left with `sqlite3 FILE .recover`"
             raise UserError(
                 f"the database cannot be read: {error}", where=str(self.file), fix=fix
             ) from None
 
-    def _evaluated(self) -> list[Run]:
-        with self.connected() as connection:
+    def _evaluated_runs(self) -> list[MlflowRun]:
+        with self.connect() as connection:
             tables = _tables(connection)
             if "assessments" not in tables:
                 return []
@@ -191,9 +191,9 @@ class Database:
             runs = [run for id in ids if (run := _run(connection, id)) is not None]
         return sorted(runs, key=lambda run: (run.experiment, run.name, run.id))
 
-    def traces(self, run: str) -> Iterator[Trace]:
+    def traces(self, run: str) -> Iterator[MlflowTrace]:
         """The traces of a run, in the order of their times."""
-        with self.connected() as connection:
+        with self.connect() as connection:
             for row in connection.execute(_TRACES, {"run": run}):
                 yield _trace(connection, str(row["request_id"]))
 
@@ -207,7 +207,7 @@ def _tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
     return {name: {str(row[0]) for row in connection.execute(asked, [name])} for name in names}
 
 
-def _run(connection: sqlite3.Connection, id: str) -> Run | None:
+def _run(connection: sqlite3.Connection, id: str) -> MlflowRun | None:
     found = connection.execute("select * from runs where run_uuid = ?", [id]).fetchone()
     if found is None:
         return None
@@ -217,7 +217,7 @@ def _run(connection: sqlite3.Connection, id: str) -> Run | None:
     metrics = connection.execute(
         "select key, value from latest_metrics where run_uuid = ? and not is_nan", [id]
     )
-    return Run(
+    return MlflowRun(
         id=id,
         name=str(found["name"] or id),
         experiment=str(experiment[0]) if experiment else "",
@@ -243,7 +243,7 @@ def _pairs(connection: sqlite3.Connection, table: str, owner: str, id: str) -> d
     return {str(key): str(value) for key, value in rows}
 
 
-def _trace(connection: sqlite3.Connection, id: str) -> Trace:
+def _trace(connection: sqlite3.Connection, id: str) -> MlflowTrace:
     info = dict(
         connection.execute("select * from trace_info where request_id = ?", [id]).fetchone()
     )
@@ -252,7 +252,7 @@ def _trace(connection: sqlite3.Connection, id: str) -> Trace:
         "select content, model_name from spans where trace_id = ? order by start_time_unix_nano, span_id",
         [id],
     ).fetchall()
-    return Trace(
+    return MlflowTrace(
         id=id,
         status=str(info["status"] or ""),
         seconds=(info["execution_time_ms"] or 0) / 1000,
@@ -262,7 +262,7 @@ def _trace(connection: sqlite3.Connection, id: str) -> Trace:
         tags=_pairs(connection, "trace_tags", "request_id", id),
         metadata=metadata,
         assessments=list(_assessments(connection, id)),
-        spans=rows_of([decoded(row["content"]) for row in spans]),
+        spans=rows_of([decoded_json(row["content"]) for row in spans]),
         tokens={name: info.get(name) for name in _TOKENS},
         cost=info.get("total_cost"),
         model=next((str(row["model_name"]) for row in spans if row["model_name"]), None),
@@ -276,17 +276,17 @@ def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment
             id=str(row["assessment_id"]),
             name=str(row["name"]),
             kind=str(row["assessment_type"]),
-            value=decoded(row["value"]),
-            error=decoded(row["error"]),
+            value=decoded_json(row["value"]),
+            error=decoded_json(row["error"]),
             source_type=str(row["source_type"] or ""),
             source_id=str(row.get("source_id") or ""),
             rationale=row.get("rationale"),
             valid=bool(row["valid"]) if row["valid"] is not None else True,
-            metadata=fields_of(decoded(row.get("assessment_metadata"))),
+            metadata=fields_of(decoded_json(row.get("assessment_metadata"))),
         )
 
 
-def run_of_table(file: Path) -> Run:
+def run_of_table(file: Path) -> MlflowRun:
     folder = file.absolute().parent.parent
     if file.absolute().parent.name == "artifacts":
         run = run_of_folder(folder)
@@ -296,4 +296,4 @@ def run_of_table(file: Path) -> Run:
             run = database.run(folder.name) if beside.is_file() and database.is_mlflow() else None
         if run is not None:
             return run
-    return Run(name=file.name.removesuffix(".json"))
+    return MlflowRun(name=file.name.removesuffix(".json"))

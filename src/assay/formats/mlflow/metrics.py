@@ -22,7 +22,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.engine.experiment.imports.foreign import number_of as finite
 from assay.interfaces import FloatArray
-from assay.readers._results import FileResults
+from assay.readers._results import FileResults, first_filled
 from assay.records import Evaluation, Response
 from assay.store.table.columns import Growing
 
@@ -31,12 +31,12 @@ _RATINGS = {"yes": 1.0, "no": 0.0}  # as MLflow counts them
 
 
 def number_of(value: Any) -> float | None:
-    """A finite number, or yes and no as MLflow counts them; None for anything else."""
+    """Return a finite number, or yes and no as MLflow counts them; None for anything else."""
     return _RATINGS.get(value.lower()) if isinstance(value, str) else finite(value)
 
 
 def text_of(value: Any) -> str:
-    """What a model said: text, the text of a chat's completion, or JSON."""
+    """Return what a model said: text, the text of a chat's completion, or JSON."""
     try:
         content = fields_of(value)["choices"][0]["message"]["content"]
     except (TypeError, LookupError):
@@ -44,8 +44,8 @@ def text_of(value: Any) -> str:
     return content if isinstance(content, str) else answer_text(value)
 
 
-def decoded(text: Any) -> Any:
-    """JSON that is stored as text; text that is not JSON is itself."""
+def decoded_json(text: Any) -> Any:
+    """Return JSON that is stored as text; text that is not JSON is itself."""
     try:
         return json_value(text.encode("utf-8", "replace")) if isinstance(text, str) else text
     except (ValueError, RecursionError):
@@ -61,14 +61,15 @@ def evaluation(
     error: str | None = None,
     part: Any = None,
 ) -> Evaluation:
-    """A score, a rating or a text as a row; nothing at all is an error."""
+    """Return a score, a rating or a text as a row; nothing at all is an error."""
     key = key_of("mlflow", response.key, label, scorer, part)
     row = evaluation_of(response, label, key=key, scorer=scorer or label)
     number = number_of(value)
-    if error is not None or value is None or (isinstance(value, float) and number is None):
+    is_missing = value is None or (isinstance(value, float) and number is None)
+    if error is not None or is_missing:
         why = error or "MLflow has no value of this metric for this row"
         return msgspec.structs.replace(row, **failure(why))
-    if isinstance(value, bool) or (isinstance(value, str) and number is not None):
+    if number is not None and isinstance(value, bool | str):
         row.passed = bool(number)
     row.score = number
     row.value = value if isinstance(value, (str, list, dict)) else None
@@ -79,7 +80,7 @@ _NO_SCORES = "MLflow stores this number only, not the scores behind it"
 _OTHER = "this aggregation is not known here"
 
 
-class Scores:
+class MetricScores:
     """The numbers of each metric, as MLflow aggregates them: failures are left out. `labels` has our names of them."""
 
     def __init__(self) -> None:
@@ -103,24 +104,20 @@ class Scores:
         label = self.labels.get(name)
         if aggregation == "mean" and label is not None:
             return Headline(label=label, metric="mean", value=value, reduce="none")
-        ours = _aggregated(self._values[name].numbers, aggregation)
-        return Headline(
-            label=label or name,
-            metric=aggregation,
-            value=value,
-            ours=ours,
-            reason=_OTHER if ours is None else "",
-        )
+        ours = _aggregate(self._values[name].numbers, aggregation)
+        made = Headline(label=label or name, metric=aggregation, value=value, ours=ours)
+        made.reason = _OTHER if ours is None else ""
+        return made
 
 
-def _aggregated(numbers: FloatArray, aggregation: str) -> float | None:
+def _aggregate(numbers: FloatArray, aggregation: str) -> float | None:
     if aggregation == "p90":
         return float(np.percentile(numbers, 90))
     known = {"mean": np.mean, "variance": np.var, "median": np.median, "min": np.min, "max": np.max}
     return float(known[aggregation](numbers)) if aggregation in known else None
 
 
-class Run(msgspec.Struct, kw_only=True):
+class MlflowRun(msgspec.Struct, kw_only=True):
     """`rows` is the size of the dataset, where there is one."""
 
     id: str = ""
@@ -134,11 +131,10 @@ class Run(msgspec.Struct, kw_only=True):
 
     @property
     def model(self) -> str:
-        """The model by the run's parameters or tags; else the run is what is compared."""
-        known = {**self.tags, **self.params}
-        return next((known[name] for name in _MODEL_NAMES if known.get(name)), self.name)
+        """Return the model by the run's parameters or tags; else the run is what is compared."""
+        return first_filled({**self.tags, **self.params}, _MODEL_NAMES) or self.name
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         return {
             "run_id": self.id,
             "run": self.name,
@@ -155,14 +151,14 @@ class RunResults(FileResults):
         "metrics": "the metrics of the run were not found, so no number of MLflow's could be compared"
     }
 
-    def __init__(self, run: Run, *files: Path) -> None:
+    def __init__(self, run: MlflowRun, *files: Path) -> None:
         self.run = run
         self.planned = run.rows
         super().__init__("-".join(filter(None, [run.experiment, run.name])) or "mlflow", *files)
 
     def begin(self) -> None:
         super().begin()
-        self.scores = Scores()
+        self.scores = MetricScores()
         self.odd["metrics"] = not self.run.metrics
 
     @property
@@ -174,7 +170,7 @@ class RunResults(FileResults):
         return self.odd["unread"]
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Row:
         return {"agents": [self.run.model], **without_secrets(self.run.facts())}
 
     def headlines(self) -> list[Headline]:
@@ -186,11 +182,15 @@ class RunResults(FileResults):
         named = f"the run {self.run.name!r} is not finished: its status is {status}"
         return super().notes() if ended else [*super().notes(), named]
 
-    def counted(self, cases: Iterator[ForeignCase]) -> Iterator[ForeignCase]:
+    def cases(self) -> Iterator[ForeignCase]:
+        self.begin()
         self.planned, count = self.run.rows, 0
-        for case in cases:
+        for case in self._cases():
             count += 1
             yield case
         # evaluated more than once in one run
         if self.planned is not None and count > self.planned:
             self.planned = None
+
+    def _cases(self) -> Iterator[ForeignCase]:
+        raise NotImplementedError

@@ -19,10 +19,10 @@ from assay.engine.experiment.imports.foreign import (
     rows_of,
     seconds_of,
 )
-from assay.formats.mlflow.database import RUN_ID, Database, Run, read_texts, run_of_folder
-from assay.formats.mlflow.metrics import RunResults, decoded
+from assay.formats.mlflow.database import RUN_ID, Database, MlflowRun, read_texts, run_of_folder
+from assay.formats.mlflow.metrics import RunResults, decoded_json
 from assay.formats.mlflow.table import TableRun, columns_of
-from assay.formats.mlflow.traces import Assessment, Trace, case_of
+from assay.formats.mlflow.traces import Assessment, MlflowTrace, case_of
 from assay.readers._results import small_yaml
 from assay.registry import reader
 
@@ -39,7 +39,7 @@ def runs_with_traces(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-def traces(folders: list[Path]) -> Iterator[Trace]:
+def traces(folders: list[Path]) -> Iterator[MlflowTrace]:
     """The traces in these folders, in the order of their times."""
     infos = [(small_yaml(folder / "trace_info.yaml"), folder) for folder in folders]
     infos.sort(key=lambda entry: (str(entry[0].get("request_time")), entry[1]))
@@ -47,11 +47,11 @@ def traces(folders: list[Path]) -> Iterator[Trace]:
         yield _trace(info, folder)
 
 
-def _trace(info: Row, folder: Path) -> Trace:
+def _trace(info: Row, folder: Path) -> MlflowTrace:
     metadata = read_texts(folder / "request_metadata")
     content = folder / "artifacts" / "traces.json"
-    data = decoded(reading.text(content, errors="replace")) if content.is_file() else {}
-    return Trace(
+    data = decoded_json(reading.text(content, errors="replace")) if content.is_file() else {}
+    return MlflowTrace(
         id=str(info.get("trace_id") or folder.name),
         status=str(info.get("state") or ""),
         seconds=(number_of(info.get("execution_duration_ms")) or 0.0) / 1000,
@@ -111,7 +111,7 @@ def mlflow(path: Path, *, outputs: str = "", targets: str = "") -> list[Foreign]
     results += [
         TraceRun(db.file, run, lambda db=db, run=run: db.traces(run.id))
         for db in databases
-        for run in db.evaluated()
+        for run in db.evaluated_runs()
     ]
     return results + (_of_file_store(path) if path.is_dir() else [])
 
@@ -153,8 +153,8 @@ class TraceRun(RunResults):
     def __init__(
         self,
         place: Path,
-        run: Run,
-        read: Callable[[], Iterator[Trace]],
+        run: MlflowRun,
+        read: Callable[[], Iterator[MlflowTrace]],
         folders: Sequence[Path] = (),
     ) -> None:
         self.place, self._read, self._folders = place, read, folders
@@ -167,15 +167,10 @@ class TraceRun(RunResults):
             self.files = tuple(file for one in self._folders for file in files_below(one, ""))
         return super().source
 
-    def cases(self) -> Iterator[ForeignCase]:
-        self.begin()
-        yield from self.counted(self._cases())
-
     def _cases(self) -> Iterator[ForeignCase]:
-        run = self.run
         try:
             for trace in self._read():
-                yield case_of(trace, run.id, run.model, run.name, self.scores, self.repeats)
+                yield case_of(trace, self.run, self.scores, self.repeats)
         except sqlite3.Error as error:
             self.odd["unread"] += 1
             self.further.append(f"{self.place} cannot be read further: {error}")

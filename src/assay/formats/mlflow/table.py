@@ -25,6 +25,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.mlflow.database import run_of_table
 from assay.formats.mlflow.metrics import RunResults, evaluation, number_of, text_of
+from assay.readers._results import response_of
 from assay.records import Evaluation, Response
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -50,7 +51,7 @@ _IDS = ("id", "item_id", "question_id", "example_id", "request_id")
 _VERSION = re.compile(r"/v\d+$")
 
 
-class Columns(NamedTuple):
+class TableColumns(NamedTuple):
     """Where the parts of a row are."""
 
     names: list[str]
@@ -63,36 +64,37 @@ class Columns(NamedTuple):
     measured: dict[str, int]
 
     def label(self, metric: str) -> str:
-        """A metric's name without its version, unless another one has that name."""
+        """Return a metric's name without its version, unless another one has that name."""
         short = _VERSION.sub("", metric)
         alike = [name for name in self.scores if _VERSION.sub("", name) == short]
         return short if len(alike) == 1 else metric
 
 
-def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> Columns | None:
-    """The columns of a table of MLflow's; None for any other file."""
+def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> TableColumns | None:
+    """Return the columns of a table of MLflow's; None for any other file."""
     begin = _COLUMNS.match(head_of(file))
     try:
         names = msgspec.json.decode(begin[1], type=list[str]) if begin else []
     except (ValueError, RecursionError):
         names = []
-    measured = {name: at for at, name in enumerate(names) if name in _MEASURED}
-    scores = _ending(names, _SCORE)
+    places = {name: at for at, name in enumerate(names)}
+    measured = {name: at for name, at in places.items() if name in _MEASURED}
+    scores = _columns_with_end(places, _SCORE)
     if not scores and not measured:
         return None
-    reasons = _ending(names, _JUSTIFICATION)
+    reasons = _columns_with_end(places, _JUSTIFICATION)
     taken = {*measured.values(), *scores.values(), *reasons.values()}
-    others = {name: at for at, name in enumerate(names) if at not in taken}
+    others = {name: at for name, at in places.items() if at not in taken}
     output = _first(others, [outputs] if outputs else _OUTPUTS)
     target = _first(others, [targets] if targets else _TARGETS)
     id = _first(others, _IDS)
     features = [at for at in others.values() if at not in (output, target, id)]
-    return Columns(names, output, target, id, features, scores, reasons, measured)
+    return TableColumns(names, output, target, id, features, scores, reasons, measured)
 
 
-def _ending(names: list[str], end: str) -> dict[str, int]:
-    """Where the columns with such names are, by the names without the end."""
-    return {name.removesuffix(end): at for at, name in enumerate(names) if name.endswith(end)}
+def _columns_with_end(places: dict[str, int], end: str) -> dict[str, int]:
+    """Return where the columns with such names are, by the names without the end."""
+    return {name.removesuffix(end): at for name, at in places.items() if name.endswith(end)}
 
 
 def _first(columns: dict[str, int], wanted: Collection[str]) -> int | None:
@@ -102,7 +104,7 @@ def _first(columns: dict[str, int], wanted: Collection[str]) -> int | None:
 class TableRun(RunResults):
     """A table, and the run that it is an artifact of."""
 
-    def __init__(self, file: Path, columns: Columns) -> None:
+    def __init__(self, file: Path, columns: TableColumns) -> None:
         self.file, self.columns = file, columns
         super().__init__(run_of_table(file), file)
         self._task = self.run.name or "mlflow"
@@ -113,8 +115,7 @@ class TableRun(RunResults):
         return {**super().source, "metrics": metrics}
 
     def cases(self) -> Iterator[ForeignCase]:
-        self.begin()
-        yield from self.counted(self._cases())
+        yield from super().cases()
         self.odd["unread"] = len(self.further)
         if self.columns.outputs is None:
             names = ", ".join(self.columns.names[at] for at in self.columns.features)
@@ -165,15 +166,13 @@ class TableRun(RunResults):
         metadata: Row = {"model_id": model}
         if columns.outputs is None:
             metadata[REST] = {"output": "the table has no column of this name"}
-        return Response(
-            item_id=id,
-            sample_id=f"{id}_sample_{sample}",
-            sample_index=sample,
-            total_samples=sample + 1,
-            model_name=model,
-            prompt=first_text(data, ("question", "input", "prompt")),
+        return response_of(
+            id,
+            model,
+            sample,
+            said,
             response=text_of(said),
-            output=None if isinstance(said, str) else said,
+            prompt=first_text(data, ("question", "input", "prompt")),
             inference_time=measured.get("latency") or 0.0,
             completion_tokens=count_of(measured.get("token_count")),
             metadata=metadata,

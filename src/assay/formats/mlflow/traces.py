@@ -1,7 +1,7 @@
 """Traces with assessments, as `mlflow.genai.evaluate` leaves them: a trace is an answer, feedback is a label,
 expectations are what was expected."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,16 +19,22 @@ from assay.engine.experiment.imports.foreign import (
     list_of,
     rows_of,
 )
-from assay.formats.mlflow.metrics import Scores, decoded, evaluation, text_of
+from assay.formats.mlflow.metrics import MetricScores, MlflowRun, decoded_json, evaluation, text_of
+from assay.readers._results import first_filled, response_of, without_empty
 from assay.records import Evaluation, Response
 
 _OWN = "mlflow."
 _IDS = ("id", "item_id", "question_id", "example_id")
+_TOKENS = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+}
 _SOURCE_RUN = "mlflow.assessment.sourceRunId"
 
 
 class Assessment(msgspec.Struct, kw_only=True):
-    """One feedback or expectation; `value` is decoded."""
+    """One feedback or expectation; `value` is decoded_json."""
 
     id: str
     name: str
@@ -42,7 +48,7 @@ class Assessment(msgspec.Struct, kw_only=True):
     metadata: Row = {}
 
 
-class Trace(msgspec.Struct, kw_only=True):
+class MlflowTrace(msgspec.Struct, kw_only=True):
     """A trace as it is stored in either place. `spans` are MLflow's, the root among them has no parent."""
 
     id: str
@@ -60,59 +66,62 @@ class Trace(msgspec.Struct, kw_only=True):
     model: str | None = None
 
 
-def case_of(
-    trace: Trace, run_id: str, model: str, task: str, scores: Scores, seen: Repeats
-) -> ForeignCase:
-    """The item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
+def case_of(trace: MlflowTrace, run: MlflowRun, scores: MetricScores, seen: Repeats) -> ForeignCase:
+    """Return the item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
     root = next((span for span in trace.spans if not span.get("parent_span_id")), {})
     attributes = fields_of(root.get("attributes"))
-    inputs = decoded(attributes.get("mlflow.spanInputs", trace.request))
-    outputs = decoded(attributes.get("mlflow.spanOutputs", trace.response))
-    expected = {
-        entry.name: entry.value for entry in trace.assessments if entry.kind == "expectation"
-    }
+    inputs = decoded_json(attributes.get("mlflow.spanInputs", trace.request))
+    outputs = decoded_json(attributes.get("mlflow.spanOutputs", trace.response))
     named = "question" if isinstance(inputs, str) else "input"
-    data = inputs if isinstance(inputs, dict) else {named: inputs}
-    tags = {name: value for name, value in trace.tags.items() if not name.startswith(_OWN)}
-    id = next((tags[name] for name in _IDS if tags.get(name)), "") or content_id(data, expected)
-    truth = next(iter(expected.values())) if len(expected) == 1 else expected or None
-    item = {"id": id, "data": data, "ground_truth": truth, "metadata": tags}
-    response = _response(trace, id, data, outputs, model, task)
-    number = seen.count(id)
-    response.sample_index, response.total_samples = number, number + 1
-    response.sample_id = f"{id}_sample_{number}"
-    evaluations = list(_evaluations(trace, response, run_id, scores))
+    data: Row = inputs if isinstance(inputs, dict) else {named: inputs}
+    item = _item(trace, data)
+    response = _response(trace, item, outputs, run, seen.count(item["id"]))
+    evaluations = list(_evaluations(trace, response, run.id, scores))
     return ForeignCase(item, response, evaluations, _spans(trace.spans))
 
 
-def _response(trace: Trace, id: str, data: Row, outputs: Any, model: str, task: str) -> Response:
-    became: Row = {"outcome": "skipped"} if trace.status == "IN_PROGRESS" else {}
-    if trace.status == "ERROR":
-        became = failure(_exception(trace.spans))
-    messages = data.get("messages")
+def _item(trace: MlflowTrace, data: Row) -> Row:
+    expectations = [entry for entry in trace.assessments if entry.kind == "expectation"]
+    expected = {entry.name: entry.value for entry in expectations}
+    truth = next(iter(expected.values())) if len(expected) == 1 else expected or None
+    tags = _others(trace.tags)
+    id = first_filled(tags, _IDS) or content_id(data, expected)
+    return {"id": id, "data": data, "ground_truth": truth, "metadata": tags}
+
+
+def _others(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that are not MLflow's own."""
+    return {name: value for name, value in fields.items() if not name.startswith(_OWN)}
+
+
+def _response(trace: MlflowTrace, item: Row, outputs: Any, run: MlflowRun, sample: int) -> Response:
+    messages = item["data"].get("messages")
     is_chat = isinstance(messages, list) and rows_of(messages) == messages
-    rest = {
-        name: value for name, value in trace.metadata.items() if value and not name.startswith(_OWN)
-    }
-    return Response(
-        item_id=id,
-        model_name=model,
-        prompt=first_text(data, ("question", "input", "prompt", "query")),
+    row = response_of(
+        item["id"],
+        run.model,
+        sample,
+        outputs,
         response=text_of(outputs),
-        output=None if isinstance(outputs, str) else outputs,
+        prompt=first_text(item["data"], ("question", "input", "prompt", "query")),
         inference_time=trace.seconds,
         timestamp=trace.timestamp,
-        metadata={"model_id": model, REST: {"trace_id": trace.id, **rest}},
-        prompt_tokens=trace.tokens.get("input_tokens"),
-        completion_tokens=trace.tokens.get("output_tokens"),
-        total_tokens=trace.tokens.get("total_tokens"),
+        metadata={
+            "model_id": run.model,
+            REST: {"trace_id": trace.id, **without_empty(_others(trace.metadata))},
+        },
         cost=trace.cost,
         served_model=trace.model,
         messages=list_of(messages) if is_chat else None,
         key=key_of("mlflow", trace.id),
-        task=task,
-        **became,
+        task=run.name,
+        **{ours: trace.tokens.get(theirs) for ours, theirs in _TOKENS.items()},
     )
+    if trace.status == "IN_PROGRESS":
+        row.outcome = "skipped"
+    elif trace.status == "ERROR":
+        return msgspec.structs.replace(row, **failure(_exception(trace.spans)))
+    return row
 
 
 def _exception(spans: Sequence[Row]) -> str:
@@ -125,9 +134,9 @@ def _exception(spans: Sequence[Row]) -> str:
 
 
 def _evaluations(
-    trace: Trace, response: Response, run_id: str, scores: Scores
+    trace: MlflowTrace, response: Response, run_id: str, scores: MetricScores
 ) -> Iterator[Evaluation]:
-    """The feedback of this run, and what people said; what was corrected later is not valid any more."""
+    """Yield the feedback of this run, and what people said; what was corrected later is not valid any more."""
     given: dict[str, str] = {}
     own_first = sorted(
         trace.assessments, key=lambda entry: entry.metadata.get(_SOURCE_RUN) != run_id
@@ -136,12 +145,9 @@ def _evaluations(
         owner = entry.metadata.get(_SOURCE_RUN) or run_id
         if entry.kind != "feedback" or not entry.valid or owner != run_id:
             continue
-        source = entry.source_type.lower()
-        label = (
-            entry.name
-            if given.setdefault(entry.name, source) == source
-            else f"{entry.name}/{source}"
-        )
+        label, source = entry.name, entry.source_type.lower()
+        if given.setdefault(label, source) != source:
+            label = f"{label}/{source}"
         error = _message(entry.error) if entry.error else None
         made = evaluation(
             response, label, entry.value, scorer=entry.source_id, error=error, part=entry.id
@@ -159,21 +165,21 @@ def _message(error: Any) -> str:
 
 
 def _spans(spans: Sequence[Row]) -> list[Row]:
-    """MLflow's spans as `assay trace` shows them, parents by their places."""
+    """Return MLflow's spans as `assay trace` shows them, parents by their places."""
     places = {span.get("span_id"): at for at, span in enumerate(spans)}
-    return [
-        {
-            "name": str(span.get("name") or ""),
-            "parent": places.get(span.get("parent_span_id")),
-            "start": _time(span.get("start_time_unix_nano")),
-            "end": _time(span.get("end_time_unix_nano")),
-            "error": _exception([span]) if "ERROR" in str(span.get("status")) else None,
-            "data": {
-                name: decoded(value) for name, value in fields_of(span.get("attributes")).items()
-            },
-        }
-        for span in spans
-    ]
+    return [{**_span(span), "parent": places.get(span.get("parent_span_id"))} for span in spans]
+
+
+def _span(span: Row) -> Row:
+    attributes = fields_of(span.get("attributes"))
+    return {
+        "name": str(span.get("name") or ""),
+        "parent": None,
+        "start": _time(span.get("start_time_unix_nano")),
+        "end": _time(span.get("end_time_unix_nano")),
+        "error": _exception([span]) if "ERROR" in str(span.get("status")) else None,
+        "data": {name: decoded_json(value) for name, value in attributes.items()},
+    }
 
 
 def _time(nanoseconds: Any) -> float | None:

@@ -30,7 +30,7 @@ from assay.engine.experiment.imports.foreign import (
     seconds_of,
     without_secrets,
 )
-from assay.readers._results import FileResults
+from assay.readers._results import FileResults, first_filled, response_of, without_empty
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.store.keys import id_hash
@@ -51,7 +51,7 @@ class _Line(msgspec.Struct, gc=False):
     spec: Any = msgspec.UNSET
 
 
-class Event(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event of a sample; `rest` has fields that no version of evals writes."""
 
     type: str
@@ -63,7 +63,7 @@ class Event(NamedTuple):
 _FIELDS = {"run_id", "event_id", "sample_id", "type", "data", "created_by", "created_at"}
 
 
-def _event(file: IO[bytes], offset: int) -> tuple[str, Event] | None:
+def _event(file: IO[bytes], offset: int) -> tuple[str, LoggedEvent] | None:
     if file.tell() != offset:
         file.seek(offset)
     try:
@@ -71,7 +71,7 @@ def _event(file: IO[bytes], offset: int) -> tuple[str, Event] | None:
     except (ValueError, RecursionError):
         return None  # the file has changed meanwhile
     data = row.get("data")
-    event = Event(
+    event = LoggedEvent(
         str(row.get("type")),
         data if isinstance(data, dict) else {"data": data},
         str(row.get("created_at", "")),
@@ -106,10 +106,10 @@ def openai_evals(path: Path) -> list[Foreign]:
     found = [
         (file, spec_in(head_of(file))) for file in files_below(path, ".jsonl", ".json", ".log")
     ]
-    return [Results(file, spec) for file, spec in found if spec is not None]
+    return [EvalsRun(file, spec) for file, spec in found if spec is not None]
 
 
-class Results(FileResults):
+class EvalsRun(FileResults):
     """One run, read in two passes over its file."""
 
     format = "openai_evals"
@@ -186,7 +186,7 @@ class Results(FileResults):
         elif line.spec is msgspec.UNSET:
             self._lines.append(number)
 
-    def _groups(self) -> Iterator[tuple[str, list[Event]]]:
+    def _groups(self) -> Iterator[tuple[str, list[LoggedEvent]]]:
         """Each sample's id and events, in the order of their first events."""
         groups = group_rows(self._samples.numbers)
         first = groups.first[groups.of_row]
@@ -200,7 +200,7 @@ class Results(FileResults):
                 if present:
                     yield present[0][0], [event for _, event in present]
 
-    def _case(self, sample: str, events: Sequence[Event]) -> ForeignCase:
+    def _case(self, sample: str, events: Sequence[LoggedEvent]) -> ForeignCase:
         by_type: dict[str, list[Row]] = defaultdict(list)
         for event in events:
             by_type[event.type].append(event.data)
@@ -214,48 +214,32 @@ class Results(FileResults):
         id = content_id(prompt, expected) if asked else content_id(sample)
         data: Row = {"question": _last_text(prompt), "input": prompt}
         item: Row = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
-        response = self._response(sample, id, events, by_type)
+        response = self._response(sample, id, by_type)
+        response.timestamp = seconds_of(events[-1].created_at, UTC) or 0.0
+        response.metadata[REST] = {"sample_id": sample, **_rest_of(events)}
         return ForeignCase(item, response, self._evaluations(response, by_type))
 
-    def _response(
-        self,
-        sample: str,
-        id: str,
-        events: Sequence[Event],
-        by_type: dict[str, list[Row]],
-    ) -> Response:
-        index = self.repeats.count(id)
+    def _response(self, sample: str, id: str, by_type: dict[str, list[Row]]) -> Response:
         samplings = by_type["sampling"]
         last: Row = samplings[-1] if samplings else {}
-        texts = _texts(last.get("sampled"))
+        prompt, texts = last.get("prompt"), _texts(last.get("sampled"))
         output = _output(samplings, by_type["cond_logp"], texts)
-        prompt = last.get("prompt")
-        source: Row = {"sample_id": sample}
-        others = [
-            {"type": event.type, **event.data} for event in events if event.type not in _PLACED
-        ]
-        source |= {"events": others} if others else {}
-        more = {name: value for event in events for name, value in event.rest.items()}
-        source |= {"fields": more} if more else {}
-        calls = [_call(call) for call in by_type["function_call"]]
-        if not samplings and not output:
-            self.odd["unanswered"] += 1
+        self.odd["unanswered"] += not samplings and not output
         errors = [f"{one.get('type')}: {one.get('message')}" for one in by_type["error"]]
-        return Response(
-            item_id=id,
-            sample_id=f"{id}_sample_{index}",
-            sample_index=index,
-            model_name=self.model,
+        return response_of(
+            id,
+            self.model,
+            self.repeats.count(id),
+            "".join(texts[:1]),
+            total_samples=1,
             prompt=_last_text(prompt),
-            response=texts[0] if texts else "",
-            timestamp=seconds_of(events[-1].created_at, UTC) or 0.0,
-            metadata={"model_id": self.model, REST: source},
+            metadata={"model_id": self.model},
             key=key_of("openai_evals", self.spec.get("run_id"), sample),
             task=self.model,
             output=output or None,
             messages=_messages(prompt),
-            tool_calls=calls or None,
-            served_model=str(last["model"]) if last.get("model") else None,
+            tool_calls=[_call(call) for call in by_type["function_call"]] or None,
+            served_model=first_filled(last, ["model"]) or None,
             **self._usage(samplings),
             **failure("; ".join(errors) or None),
         )
@@ -316,8 +300,15 @@ class Results(FileResults):
         return made
 
 
+def _rest_of(events: Sequence[LoggedEvent]) -> Row:
+    """Return what the events of a sample say that has no place in a row."""
+    others = [{"type": event.type, **event.data} for event in events if event.type not in _PLACED]
+    more = {name: value for event in events for name, value in event.rest.items()}
+    return without_empty({"events": others, "fields": more})
+
+
 def _output(samplings: Sequence[Row], likelihoods: Sequence[Row], texts: Sequence[str]) -> Row:
-    """What an answer is beside its text: several completions, earlier steps, likelihoods."""
+    """Return what an answer is beside its text: several completions, earlier steps, likelihoods."""
     output: Row = {}
     if len(texts) > 1:
         output["answers"] = list(texts)
@@ -341,7 +332,7 @@ def _call(call: Row) -> Row:
 def _texts(sampled: Any) -> list[str]:
     if sampled is None:
         return []
-    return [*map(str, list_of(sampled) if isinstance(sampled, list) else [sampled])]
+    return [*map(str, sampled if isinstance(sampled, list) else [sampled])]
 
 
 def _messages(prompt: Any) -> list[Row] | None:
@@ -351,8 +342,7 @@ def _messages(prompt: Any) -> list[Row] | None:
 
 def _last_text(prompt: Any) -> str:
     """The question: a prompt, or the last message of a chat."""
-    messages = _messages(prompt)
-    if messages:
+    if messages := _messages(prompt):
         users = [message for message in messages if message.get("role") == "user"] or messages
         return str(users[-1].get("content") or "")
-    return prompt if isinstance(prompt, str) else "" if prompt is None else str(prompt)
+    return "" if prompt is None else str(prompt)

@@ -4,24 +4,31 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import (
     Headline,
+    Row,
     count_of,
     fields_of,
     free_name,
     number_of,
 )
-from assay.formats.promptfoo.shapes import SCORE, VERDICT, Prompt, Row
+from assay.formats.promptfoo.shapes import SCORE, VERDICT, PromptfooResult, PromptText
+from assay.readers._results import pass_rate
 
 _LONGEST_NAME = 80
 _CLOSE = 1e-9
 
 
-class _Named:
+class _NamedSum:
     """A named score of one prompt: its weighted sum, and whether its mean is that of the scored rows alone."""
 
     def __init__(self) -> None:
         self.sum = 0.0
         self.weight = 0.0
         self.plain = True
+
+    def add(self, score: float, weight: float) -> None:
+        self.sum += score * weight
+        self.weight += weight
+        self.plain &= weight == 1.0
 
 
 class _Rated:
@@ -33,34 +40,34 @@ class _Rated:
         self.by_people = False
 
 
-class Numbers:
+class PromptNumbers:
     def __init__(self) -> None:
         self.timestamp = 0.0
         self.rows = 0
         self._tasks: dict[int, tuple[str, str, str]] = {}  # by promptIdx: model, prompt, template
-        self._named: dict[tuple[int, str], _Named] = {}
-        self._metrics: dict[int, dict[str, Any]] = {}
+        self._named: dict[tuple[int, str], _NamedSum] = {}
+        self._metrics: dict[int, Row] = {}
         self._rated: dict[int, _Rated] = {}
 
     def models(self) -> list[str]:
         return sorted({model for model, _, _ in self._tasks.values()})
 
-    def add_prompt(self, number: int, prompt: Prompt, value: dict[str, Any]) -> None:
-        """An entry of the file's list of prompts: what was asked in this way, and the numbers about it."""
+    def add_prompt(self, number: int, prompt: PromptText, value: Row) -> None:
+        """Take an entry of the file's list of prompts: what was asked in this way, and the numbers about it."""
         self._task(number, prompt.provider or "", prompt)
         if isinstance(value.get("metrics"), dict):
             self._metrics[number] = value["metrics"]
 
-    def asked(self, row: Row) -> tuple[str, str, str]:
-        """Model, name of the prompt, and its template (empty if the file has none) of a row."""
+    def prompt_of(self, row: PromptfooResult) -> tuple[str, str, str]:
+        """Return the model, the name of the prompt, and the template (empty if the file has none) of a row."""
         task = self._tasks.get(row.prompt_idx)
         if task is None:
             provider = row.provider
             name = provider if isinstance(provider, str) else provider.label or provider.id or ""
-            task = self._task(row.prompt_idx, name, Prompt(label=row.prompt.label))
+            task = self._task(row.prompt_idx, name, PromptText(label=row.prompt.label))
         return task
 
-    def _task(self, number: int, model: str, prompt: Prompt) -> tuple[str, str, str]:
+    def _task(self, number: int, model: str, prompt: PromptText) -> tuple[str, str, str]:
         label = prompt.label or prompt.raw or "prompt"
         if len(label) > _LONGEST_NAME:
             label = f"{label[:_LONGEST_NAME]}… {(prompt.id or '')[:8]}".rstrip()
@@ -70,31 +77,24 @@ class Numbers:
         self._tasks[number] = task
         return task
 
-    def count(self, row: Row) -> None:
+    def count(self, row: PromptfooResult) -> None:
         self.rows += 1
         grading = row.grading_result
-        results = (grading.component_results if grading else None) or ()
+        found = (grading.component_results if grading else None) or ()
+        results = [(each.assertion, each) for each in found if each and each.assertion]
         rated = self._rated.setdefault(row.prompt_idx, _Rated())
         rated.rows += 1
         rated.sum += row.score or 0.0
-        rated.by_people |= any(
-            result.assertion.type == "human" for result in results if result and result.assertion
-        )
-        if not row.named_scores:
-            return
-        for metric, score in row.named_scores.items():
-            if score is None:
-                continue
-            weight = row.weight(metric)
-            named = self._named.setdefault((row.prompt_idx, metric), _Named())
-            named.sum += score * weight
-            named.weight += weight
-            named.plain &= weight == 1.0
-        for result in results:
-            if result and result.assertion and (result.metadata or {}).get("graderError") is True:
-                named = self._named.get((row.prompt_idx, result.assertion.metric or ""))
-                if named is not None:
-                    named.plain = False  # promptfoo counts 0, our row is an error
+        rated.by_people |= any(assertion.type == "human" for assertion, _ in results)
+        scores = row.named_scores or {}
+        for metric, score in scores.items():
+            if score is not None:
+                named = self._named.setdefault((row.prompt_idx, metric), _NamedSum())
+                named.add(score, row.weight(metric))
+        for assertion, result in results if scores else ():
+            named = self._named.get((row.prompt_idx, assertion.metric or ""))
+            if named is not None and result.grader_failed:
+                named.plain = False  # promptfoo counts 0, our row is an error
 
     # ---- what promptfoo reports
 
@@ -103,38 +103,29 @@ class Numbers:
         return sum(counts) if counts else None
 
     def headlines(self, stats: Any) -> list[Headline]:
-        every = _pass_rate(_counts(stats, "successes", "failures", "errors"), {})
+        counts = _counts(stats, "successes", "failures", "errors")
+        made = pass_rate(VERDICT, counts, failed_as=0.0)
         for number, metrics in sorted(self._metrics.items()):
-            every += self._of_prompt(number, metrics)
-        return every
+            made += self._of_prompt(number, metrics)
+        return made
 
-    def _of_prompt(self, number: int, metrics: dict[str, Any]) -> list[Headline]:
+    def _of_prompt(self, number: int, metrics: Row) -> list[Headline]:
         model, prompt, _ = self._tasks[number]
         where = {"model_name": model, "prompt_template": prompt}
         counts = _counts(metrics, "testPassCount", "testFailCount", "testErrorCount")
-        every = _pass_rate(counts, where)
+        made = pass_rate(VERDICT, counts, where=where, failed_as=0.0)
         score = number_of(metrics.get("score"))
-        if every and score is not None:
-            mean = score / sum(counts)
-            every.append(
-                Headline(
-                    label=SCORE,
-                    metric="mean",
-                    value=mean,
-                    where=where,
-                    reduce="none",
-                    failed_as=0.0,
-                )
-            )
-            self._explain(every[-1], number)
-        weights = fields_of(metrics.get("namedScoreWeights"))
-        for metric, value in fields_of(metrics.get("namedScores")).items():
-            weight = number_of(weights.get(metric))
-            every.append(self._of_metric(number, metric, number_of(value), weight, where))
-        return every
+        if made and score is not None:
+            mean = Headline(label=SCORE, metric="mean", value=score / sum(counts), where=where)
+            mean.reduce, mean.failed_as = "none", 0.0
+            self._explain(mean, number)
+            made.append(mean)
+        for metric in fields_of(metrics.get("namedScores")):
+            made.append(self._of_metric(number, metric, metrics, where))
+        return made
 
     def _explain(self, headline: Headline, number: int) -> None:
-        """A person's rating that leaves the verdict as it was does not change promptfoo's sum."""
+        """Say that a person's rating that leaves the verdict as it was does not change promptfoo's sum."""
         rated = self._rated.get(number)
         if rated is not None and rated.by_people and rated.rows:
             headline.ours = rated.sum / rated.rows
@@ -143,36 +134,25 @@ class Numbers:
                     "promptfoo's sum has the scores from before people rated some answers"
                 )
 
-    def _of_metric(
-        self,
-        number: int,
-        metric: str,
-        value: float | None,
-        weight: float | None,
-        where: dict[str, Any],
-    ) -> Headline:
-        named = self._named.get((number, metric))
-        if named is None or not weight or value is None:
-            reason = "promptfoo made it of other metrics" if named is None else "it has no weights"
-            return Headline(label=metric, metric="derived", value=value, where=where, reason=reason)
-        ours = None if named.plain else named.sum / named.weight if named.weight else None
-        return Headline(
-            label=metric, metric="mean", value=value / weight, where=where, reduce="none", ours=ours
+    def _of_metric(self, number: int, metric: str, metrics: Row, where: Row) -> Headline:
+        value, weight = (
+            number_of(fields_of(metrics.get(name)).get(metric))
+            for name in ("namedScores", "namedScoreWeights")
         )
+        named = self._named.get((number, metric))
+        made = Headline(label=metric, metric="derived", value=value, where=where)
+        if named is None:
+            made.reason = "promptfoo made it of other metrics"
+        elif not weight or value is None:
+            made.reason = "it has no weights"
+        else:
+            made.metric, made.value, made.reduce = "mean", value / weight, "none"
+            if not named.plain and named.weight:
+                made.ours = named.sum / named.weight
+        return made
 
 
 def _counts(found: Any, *names: str) -> list[int]:
-    """These fields, if all of them are counts; else none."""
+    """Return these fields, if all of them are counts; else none."""
     values = [count_of(fields_of(found).get(name)) for name in names]
-    counts = [value for value in values if value is not None]
-    return counts if len(counts) == len(names) else []
-
-
-def _pass_rate(counts: list[int], where: dict[str, Any]) -> list[Headline]:
-    if not sum(counts):
-        return []
-    rate = Headline(
-        label=VERDICT, metric="pass_rate", value=counts[0] / sum(counts), of="passed", where=where
-    )
-    rate.reduce, rate.failed_as = "none", 0.0
-    return [rate]
+    return [value for value in values if value is not None] if None not in values else []

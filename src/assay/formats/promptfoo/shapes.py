@@ -2,20 +2,20 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import encoded_names, free_name
+from assay.engine.experiment.imports.foreign import Row, encoded_names, free_name
 
 
-class Provider(msgspec.Struct, gc=False):
+class ProviderName(msgspec.Struct, gc=False):
     id: str | None = None
     label: str | None = None
 
 
-class Prompt(msgspec.Struct, gc=False):
+class PromptText(msgspec.Struct, gc=False):
     """`raw` is what was sent, in a row; in the list of prompts it is the template."""
 
     id: str | None = None
@@ -24,24 +24,24 @@ class Prompt(msgspec.Struct, gc=False):
     provider: str | None = None
 
 
-class Usage(msgspec.Struct, gc=False):
+class TokenUsage(msgspec.Struct, gc=False):
     prompt: float | None = None
     completion: float | None = None
     total: float | None = None
     cached: float | None = None
 
 
-class Reply(msgspec.Struct, gc=False, rename="camel"):
+class ProviderReply(msgspec.Struct, gc=False, rename="camel"):
     output: Any = None
     error: Any = None
-    token_usage: Usage | None = None
+    token_usage: TokenUsage | None = None
     cached: bool | None = None
     cost: float | None = None
     is_refusal: bool | None = None
     finish_reason: str | None = None
     log_probs: list[Any] | None = None
     latency_ms: float | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
 
 
 class Assertion(msgspec.Struct, gc=False):
@@ -57,7 +57,12 @@ class Component(msgspec.Struct, gc=False):
     score: float | None = None
     reason: Any = None
     assertion: Assertion | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
+
+    @property
+    def grader_failed(self) -> bool:
+        """Return whether a model should have graded, and could not."""
+        return (self.metadata or {}).get("graderError") is True
 
 
 class Grading(msgspec.Struct, gc=False, rename="camel"):
@@ -70,30 +75,30 @@ class Grading(msgspec.Struct, gc=False, rename="camel"):
 
 class Test(msgspec.Struct, gc=False):
     description: str | None = None
-    vars: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    vars: Row | None = None
+    metadata: Row | None = None
     asserts: list[Assertion] | None = msgspec.field(default=None, name="assert")
 
 
-class Row(msgspec.Struct, gc=False, rename="camel"):
+class PromptfooResult(msgspec.Struct, gc=False, rename="camel"):
     """An entry of `results.results`, or a line of a JSONL file."""
 
     prompt_idx: int
-    provider: Provider | str
-    prompt: Prompt
+    provider: ProviderName | str
+    prompt: PromptText
     success: bool
     test_case: Test = msgspec.field(default_factory=Test)
-    vars: dict[str, Any] | None = None
-    response: Reply | None = None
+    vars: Row | None = None
+    response: ProviderReply | None = None
     score: float | None = None
     failure_reason: int | None = None
     error: Any = None
     grading_result: Grading | None = None
     named_scores: dict[str, float | None] | None = None
     latency_ms: float | None = None
-    token_usage: Usage | None = None
+    token_usage: TokenUsage | None = None
     cost: float | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Row | None = None
 
     def weight(self, metric: str) -> float:
         """Return how much a named score counts in promptfoo's mean."""
@@ -110,13 +115,13 @@ KNOWN_OF_REPLY = frozenset(
 KNOWN_OF_COMPONENT = frozenset(
     {"tokensUsed", "namedScores", "namedScoreWeights", "suggestions", "comment"}
 )
-PLACED_OF_ROW = encoded_names(Row) - {"metadata"} | {"promptId"}
-PLACED_OF_REPLY = encoded_names(Reply) - {"metadata"}
+PLACED_OF_ROW = encoded_names(PromptfooResult) - {"metadata"} | {"promptId"}
+PLACED_OF_REPLY = encoded_names(ProviderReply) - {"metadata"}
 PLACED_OF_COMPONENT = encoded_names(Component) | {"componentResults"}
 
 
 VERDICT, SCORE = "pass", "score"
-_OWN = frozenset({VERDICT, SCORE})
+OWN = frozenset({VERDICT, SCORE})
 _VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 
 
@@ -128,51 +133,51 @@ class Named(NamedTuple):
     metric: str = ""
 
 
-def planned(asserts: Sequence[Assertion] | None, variables: Mapping[str, Any]) -> list[Named]:
-    """The labels of a test's assertions, in the order of their results, and of metrics that several of them share."""
+def planned_labels(asserts: Sequence[Assertion] | None, variables: Row) -> list[Named]:
+    """Return the labels of a test's assertions, in the order of their results, and of metrics that several of them share."""
     flat: list[tuple[str, str]] = []
     for entry in asserts or ():
-        flat.append((entry.type, rendered(entry.metric, variables)))
-        flat += [(inner.type, rendered(inner.metric, variables)) for inner in entry.asserts or ()]
-    named = _named(flat)
+        flat.append((entry.type, metric_name(entry.metric, variables)))
+        flat += [
+            (inner.type, metric_name(inner.metric, variables)) for inner in entry.asserts or ()
+        ]
+    named = _names(flat)
     taken = {entry.label for entry in named}
-    shared = {metric for _, metric in flat if metric} - taken - _OWN
+    shared = {metric for _, metric in flat if metric} - taken - OWN
     return [*named, *(Named(metric, "named_score", metric) for metric in sorted(shared))]
 
 
-def of_results(results: Sequence[Component | None], variables: Mapping[str, Any]) -> list[Named]:
-    """The label of each result of an assertion."""
-    return _named([_kind(result, variables) for result in results])
+def labels_of_results(results: Sequence[Component | None], variables: Row) -> list[Named]:
+    """Return the label of each result of an assertion."""
+    return _names([_kind(result, variables) for result in results])
 
 
-def _kind(result: Component | None, variables: Mapping[str, Any]) -> tuple[str, str]:
+def _kind(result: Component | None, variables: Row) -> tuple[str, str]:
     if result is None:
         return "assertion", ""
     if result.assertion is not None and result.assertion.type:
-        return result.assertion.type, rendered(result.assertion.metric, variables)
+        return result.assertion.type, metric_name(result.assertion.metric, variables)
     group = (result.metadata or {}).get("assertionSet")
     if isinstance(group, dict):
-        return "assert-set", rendered(group.get("metric"), variables)
+        return "assert-set", metric_name(group.get("metric"), variables)
     return "assertion", ""
 
 
-def _named(flat: list[tuple[str, str]]) -> list[Named]:
+def _names(flat: list[tuple[str, str]]) -> list[Named]:
     alone = Counter(metric for _, metric in flat if metric)
-    taken = {*_OWN, *alone}
+    taken = {*OWN, *alone}
     named: list[Named] = []
     for kind, metric in flat:
-        label = (
-            metric
-            if alone[metric] == 1 and metric not in _OWN
-            else free_name(kind or "assertion", taken)
-        )
+        kind = kind or "assertion"
+        is_own = alone[metric] == 1 and metric not in OWN
+        label = metric if is_own else free_name(kind, taken)
         taken.add(label)
-        named.append(Named(label, kind or "assertion", metric))
+        named.append(Named(label, kind, metric))
     return named
 
 
-def rendered(metric: Any, variables: Mapping[str, Any]) -> str:
-    """The name of a metric, which may hold variables of the test."""
+def metric_name(metric: Any, variables: Row) -> str:
+    """Return the name of a metric, which may hold variables of the test."""
     if not isinstance(metric, str):
         return ""
     if "{{" not in metric:

@@ -1,10 +1,10 @@
 """The averages that pydantic-evals prints below a report, computed as it does: over cases, or, where cases were run
 several times, over the averages of each. A report's file does not have them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.engine.experiment.imports.foreign import Headline, Row, fields_of
 from assay.records import Evaluation, Response
 
 _Sums = dict[tuple[str, ...], list[float]]  # (kind, name, …): sum and count
@@ -20,12 +20,12 @@ class Averages:
     def add(
         self,
         group: str,
-        row: Mapping[str, Any],
+        row: Row,
         response: Response,
         evaluations: Sequence[Evaluation],
     ) -> None:
         theirs, ours = self._groups.setdefault(group, ({}, {}))
-        for key, value in _reported(row):
+        for key, value in _reported_numbers(row):
             _count(theirs, key, value)
         for evaluation in evaluations:
             kind = evaluation.detailed_results["kind"]
@@ -51,35 +51,30 @@ class Averages:
         self, key: tuple[str, ...], value: float, ours: float | None, runs: bool
     ) -> Headline:
         kind, *names = key
+        made = Headline(label=(names or [kind])[0], metric="average", value=value)
+        own_mean = "mean" if runs else "none"
         if kind == "score":
-            mixed = len(self._kinds.get(names[0], ())) > 1
-            return Headline(
-                label=names[0],
-                metric="average",
-                value=value,
-                reduce="mean" if runs else "none",
-                reason="assertions or labels have the same name" if mixed else "",
-            )
-        if kind == "assertion":
-            asserted = [label for label, kinds in self._kinds.items() if "assertion" in kinds]
-            if len(asserted) == 1 and self._kinds[asserted[0]] == {"assertion"}:
-                reduce = "mean" if runs else "none"
-                return Headline(
-                    label=asserted[0], metric="assertions", value=value, of="passed", reduce=reduce
-                )
-            return Headline(label="assertions", metric="share that holds", value=value, ours=ours)
+            made.reduce = own_mean
+            if len(self._kinds.get(names[0], ())) > 1:
+                made.reason = "assertions or labels have the same name"
+            return made
+        asserted = [label for label, kinds in self._kinds.items() if "assertion" in kinds]
         if kind == "label":
-            return Headline(label=names[0], metric=f"share of {names[1]!r}", value=value, ours=ours)
-        return Headline(label=names[0] if names else kind, metric="average", value=value, ours=ours)
+            made.metric = f"share of {names[1]!r}"
+        elif kind == "assertion" and [self._kinds[label] for label in asserted] == [{kind}]:
+            made.label, made.metric = asserted[0], "assertions"
+            made.of, made.reduce = "passed", own_mean
+            return made
+        elif kind == "assertion":
+            made.label, made.metric = "assertions", "share that holds"
+        made.ours = ours
+        return made
 
 
-def _reported(row: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], float]]:
+def _reported_numbers(row: Row) -> Iterator[tuple[tuple[str, ...], float]]:
     for kind in ("scores", "labels", "assertions", "metrics"):
-        entries = row.get(kind)
-        for name, entry in (
-            cast("dict[str, Any]", entries).items() if isinstance(entries, dict) else ()
-        ):
-            value = cast("dict[str, Any]", entry).get("value") if isinstance(entry, dict) else entry
+        for name, entry in fields_of(row.get(kind)).items():
+            value = fields_of(entry).get("value") if isinstance(entry, dict) else entry
             if kind == "labels":
                 yield ("label", name, str(value)), 1.0
                 yield ("labels", name), 1.0
@@ -96,20 +91,17 @@ def _count(sums: _Sums, key: tuple[str, ...], value: float) -> None:
 
 
 def _average(groups: list[_Sums]) -> dict[tuple[str, ...], float]:
-    """The mean over the groups that have a number, of each group's mean; of labels, the share of each value."""
+    """Return the mean over the groups that have a number, of each group's mean; of labels, the share of each value."""
     found: _Sums = {}
+    labelled: Counter[str] = Counter()
     for sums in groups:
         for key, (total, count) in sums.items():
-            if key[0] == "label":
-                _count(found, key, total / sums[("labels", key[1])][1])
-            elif key[0] != "labels":
-                _count(found, key, total / count)
-    given = {
-        key[1]: sum(("labels", key[1]) in sums for sums in groups)
-        for key in found
-        if key[0] == "label"
-    }
+            if key[0] == "labels":
+                labelled[key[1]] += 1
+            else:
+                of = sums["labels", key[1]][1] if key[0] == "label" else count
+                _count(found, key, total / of)
     return {
-        key: total / (given[key[1]] if key[0] == "label" else count)
+        key: total / (labelled[key[1]] if key[0] == "label" else count)
         for key, (total, count) in found.items()
     }

@@ -8,28 +8,32 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from assay import reading
 from assay.engine.experiment.imports.foreign import (
+    REST,
     Foreign,
     ForeignCase,
     Headline,
     Row,
     content_id,
+    evaluation_of,
     failure,
     fields_of,
     files_below,
     first_text,
     head_of,
     json_row,
+    key_of,
+    number_of,
     rows_of,
     without_secrets,
 )
 from assay.formats.pydantic_evals.averages import Averages
-from assay.formats.pydantic_evals.rows import evaluations_of, item_of, labelled, response_of
-from assay.readers._results import FileResults
+from assay.readers._results import FileResults, first_filled, response_of, tokens_of, without_empty
 from assay.records import Evaluation, Response
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
@@ -44,11 +48,27 @@ _OF_CASE = {"task_duration", "total_duration", "assertions", "error_stacktrace"}
 _TOP = {"name", "cases", "failures", "analyses", "report_evaluator_failures", "experiment_metadata"}
 _KNOWN = _TOP | {"trace_id", "span_id", "dataset_name"}
 
+_RUN = re.compile(r" \[(\d+)/(\d+)\]$")
+_TEXTS = ("question", "input", "prompt", "text", "query")
+_KINDS = ("scores", "labels", "assertions")
+_CONTENT = {
+    "name",
+    "inputs",
+    "expected_output",
+    "metadata",
+    "output",
+    "task_duration",
+    "error_message",
+}
+_PLACED = {*_CONTENT, "metrics", "attributes", "evaluator_failures", *_KINDS}
+_KEPT = {"total_duration", "source_case_name", "trace_id", "span_id", "error_stacktrace"}
+_RESULT = {"name", "value", "reason", "source", "evaluator_version"}
+
 
 @reader
 def pydantic_evals(path: Path) -> list[Foreign]:
     """A file that `to_json` of pydantic_core, or a type adapter, has written of a report; or a folder with some."""
-    return [Report(file) for file in files_below(path, ".json") if _is_report(file)]
+    return [EvaluationReport(file) for file in files_below(path, ".json") if _is_report(file)]
 
 
 def _is_report(file: Path) -> bool:
@@ -65,7 +85,7 @@ def _is_report(file: Path) -> bool:
     return False
 
 
-class Report(FileResults):
+class EvaluationReport(FileResults):
     """One report, streamed."""
 
     format = "pydantic_evals"
@@ -76,7 +96,7 @@ class Report(FileResults):
     def __init__(self, file: Path) -> None:
         self.file = file
         self.top: Row = _settings(file)
-        named = str(self.top.get("dataset_name") or self.top.get("name") or file.stem)
+        named = first_filled(self.top, ("dataset_name", "name")) or file.stem
         super().__init__("-".join(dict.fromkeys([named, self._model])), file)
 
     def begin(self) -> None:
@@ -88,35 +108,28 @@ class Report(FileResults):
 
     @property
     def facts(self) -> Row:
-        """What the report says beyond its cases."""
-        kept = {
-            name: value
-            for name, value in self.top.items()
-            if name not in _LISTS and value not in (None, [], {})
-        }
-        return {"agents": [self._model], **without_secrets(kept)}
+        """Return what the report says beyond its cases."""
+        kept = {name: value for name, value in self.top.items() if name not in _LISTS}
+        return {"agents": [self._model], **without_secrets(without_empty(kept))}
 
     @property
     def _model(self) -> str:
-        settings = fields_of(self.top.get("experiment_metadata"))
-        named = {name: value for name, value in settings.items() if value}
-        return first_text(named, ("model", "model_name")) or str(
-            self.top.get("name") or self.file.stem
-        )
+        settings = without_empty(fields_of(self.top.get("experiment_metadata")))
+        named = first_text(settings, ("model", "model_name"))
+        return named or self._report_name or self.file.stem
+
+    @property
+    def _report_name(self) -> str:
+        return str(self.top.get("name") or "")
 
     def headlines(self) -> list[Headline]:
-        reason = "it was computed by a report evaluator of the user"
-        own = [
-            Headline(
-                label="analyses",
-                metric=str(entry.get("title")),
-                value=entry.get("value"),
-                reason=reason,
-            )
-            for entry in self.top.get("analyses") or ()
-            if entry.get("type") == "scalar"
-        ]
-        return [*self._averages.headlines(), *own]
+        made = self._averages.headlines()
+        for entry in self.top.get("analyses") or ():
+            if entry.get("type") == "scalar":
+                title = str(entry.get("title"))
+                made.append(Headline(label="analyses", metric=title, value=entry.get("value")))
+                made[-1].reason = "it was computed by a report evaluator of the user"
+        return made
 
     def cases(self) -> Iterator[ForeignCase]:
         self.begin()
@@ -150,20 +163,78 @@ class Report(FileResults):
             self.unread.add(f"{self.file} is not whole, what follows is not read: {error}")
 
     def _case(self, row: Row, *, failed: bool) -> ForeignCase:
-        item = item_of(row, self._id(row))
-        response = response_of(
-            row, item, self._model, str(self.top.get("name") or ""), self.rest, failed=failed
-        )
+        item = _item_of(row, self._id(row))
+        response = self._response(row, item, failed=failed)
         if failed:
             self._pending.append((response, None))
             return ForeignCase(item, response)
-        evaluations = list(evaluations_of(row, response, self.rest))
+        evaluations = list(self._evaluations(row, response))
         for evaluation in evaluations:
             self._labels.setdefault(evaluation.scorer, {})[evaluation.label] = None
         self._pending += [(response, entry) for entry in rows_of(row.get("evaluator_failures"))]
         group = str(row.get("source_case_name") or "")
         self._averages.add(group, row, response, evaluations)
         return ForeignCase(item, response, evaluations)
+
+    def _response(self, row: Row, item: Row, *, failed: bool) -> Response:
+        """Return what the task returned, or the error that it raised."""
+        output, task = row.get("output"), self._report_name
+        number, count = _run_of(row)
+        metrics = fields_of(row.get("metrics"))
+        cost = metrics.get("cost")
+        metadata: Row = {"model_id": self._model}
+        metadata |= {name: row[name] for name in ("metrics", "attributes") if row.get(name)}
+        if rest := self.rest.of(row, _PLACED, _KEPT, "case."):
+            metadata[REST] = rest
+        tokens = tokens_of(metrics, "input_tokens", "output_tokens")
+        tokens["total_tokens"] = sum(filter(None, tokens.values())) or None
+        error = str(row.get("error_message") or "the task has failed") if failed else None
+        return response_of(
+            item["id"],
+            self._model,
+            number,
+            "" if failed else output,
+            total_samples=count,
+            prompt=first_text(item["data"], _TEXTS),
+            inference_time=number_of(row.get("task_duration")) or 0.0,
+            metadata=metadata,
+            cost=None if number_of(cost) is None else cost,
+            key=key_of("pydantic_evals", self._model, task, item["id"], number, failed, output),
+            task=task,
+            **tokens,
+            **failure(error),
+        )
+
+    def _evaluations(self, row: Row, response: Response) -> Iterator[Evaluation]:
+        """Yield a row for each score, label and assertion."""
+        for kind in _KINDS:
+            for label, result in fields_of(row.get(kind)).items():
+                fields = result if isinstance(result, dict) else {"value": result}
+                yield self._evaluation(label, kind[:-1], fields, response)
+
+    def _evaluation(self, label: str, kind: str, result: Row, response: Response) -> Evaluation:
+        value = result.get("value")
+        number = number_of(value)
+        details: Row = {"kind": kind}
+        for name in ("source", "evaluator_version"):
+            if result.get(name) is not None:
+                details[name] = result[name]
+        details |= self.rest.of(result, _RESULT, (), "result.")
+        if result.get("reason") is not None:
+            details["explanation"] = result["reason"]
+        scorer = str(fields_of(result.get("source")).get("name") or label)
+        row = _label(response, label, scorer, detailed_results=details)
+        if kind == "label":
+            row.value = value
+        else:
+            row.score = number
+        unfit = value is None if kind == "label" else number is None
+        if unfit:
+            why = failure(f"{value!r} is not a number")
+            return msgspec.structs.replace(row, **why)
+        if kind == "assertion":
+            row.passed = bool(value)
+        return row
 
     def _id(self, row: Row) -> str:
         """The name of a case; its content where pydantic-evals has made up the name from the position."""
@@ -186,12 +257,12 @@ class Report(FileResults):
             if source is None:
                 for scorer, several in self._labels.items():
                     for label in several:
-                        yield labelled(response, label, scorer, **failure(response.error))
+                        yield _label(response, label, scorer, **failure(response.error))
                 continue
             error = str(source.get("error_message") or "the evaluator has failed")
             scorer = str((fields_of(source.get("source")) or source).get("name"))
             for label in self._labels.get(scorer) or (str(source.get("name") or scorer),):
-                yield labelled(response, label, scorer, detailed_results=source, **failure(error))
+                yield _label(response, label, scorer, detailed_results=source, **failure(error))
 
 
 def _settings(file: Path) -> Row:
@@ -216,3 +287,28 @@ def _settings(file: Path) -> Row:
         except BrokenJson:  # reported when its cases are read
             pass
         return top
+
+
+def _item_of(row: Row, id: str) -> Row:
+    """Return the case as a dataset row; inputs that are not an object are the question."""
+    inputs, metadata = row.get("inputs"), row.get("metadata")
+    named = "question" if isinstance(inputs, str) else "input"
+    data = inputs if isinstance(inputs, dict) else {named: inputs}
+    own = metadata if isinstance(metadata, dict) else {"metadata": metadata}
+    return {
+        "id": id,
+        "data": data,
+        "ground_truth": row.get("expected_output"),
+        "metadata": {} if metadata is None else own,
+    }
+
+
+def _run_of(row: Row) -> tuple[int, int]:
+    """Return number and count of a case that is run several times, which its name ends with."""
+    found = _RUN.search(str(row.get("name") or "")) if row.get("source_case_name") else None
+    return (int(found[1]) - 1, int(found[2])) if found else (0, 1)
+
+
+def _label(response: Response, label: str, scorer: str, **fields: Any) -> Evaluation:
+    key = key_of("pydantic_evals", response.key, label)
+    return evaluation_of(response, label, scorer=scorer, key=key, **fields)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from assay.formats.lm_eval.tasks.definition import Definition, FewShot, Hook
+from assay.formats.lm_eval.tasks.definition import Definition, FewShotKeys, Hook
 
 HERE = Path(__file__).parent
 
@@ -44,6 +44,6 @@ def task(
         file=str(HERE / "small.yaml"),
         dataset_path="json",
         dataset_kwargs=None if "custom_dataset" in own else {"data_files": {"test": str(file)}},
-        fewshot_config=FewShot(**given),
+        fewshot_config=FewShotKeys(**given),
         **own,
     )

@@ -12,7 +12,7 @@ from datasets import config as settings
 from assay.errors import UserError
 from assay.formats.lm_eval.asking.data import load, pull
 from assay.formats.lm_eval.asking.documents import documents, plain
-from assay.formats.lm_eval.tasks.definition import Definition, FewShot
+from assay.formats.lm_eval.tasks.definition import Definition, FewShotKeys
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ROWS = {
@@ -28,7 +28,9 @@ def task(**keys: Any) -> Definition:
         "doc_to_target": "a",
         **keys,
     }
-    shots = FewShot(split=own.get("fewshot_split"), fewshot_delimiter="\n\n", target_delimiter=" ")
+    shots = FewShotKeys(
+        split=own.get("fewshot_split"), fewshot_delimiter="\n\n", target_delimiter=" "
+    )
     return Definition(task="small", dataset_path="owner/words", fewshot_config=shots, **own)
 
 

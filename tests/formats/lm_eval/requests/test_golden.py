@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.formats.lm_eval.asking.documents import chat, documents, plain
-from assay.formats.lm_eval.tasks.definition import Definition, Document, FewShot, Hook
+from assay.formats.lm_eval.tasks.definition import Definition, FewShotKeys, Hook, TaskDocument
 from tests.formats.lm_eval.requests.cases import CASES, CHAT, SPLITS, Case
 
 HERE = Path(__file__).parent
@@ -44,11 +44,11 @@ def definition(name: str, case: Case, folder: Path) -> Definition:
         for name in (*names, "fewshot_delimiter", "target_delimiter")
         if name in config
     }
-    config["fewshot_config"] = FewShot(**own | shown)
+    config["fewshot_config"] = FewShotKeys(**own | shown)
     return Definition(**config)
 
 
-def asked(name: str, folder: Path, **options: Any) -> list[Document]:
+def asked(name: str, folder: Path, **options: Any) -> list[TaskDocument]:
     case = CASES[name]
     named = {
         key: case[key] for key in ("limit", "samples", "seed", "system_instruction") if key in case
@@ -56,7 +56,7 @@ def asked(name: str, folder: Path, **options: Any) -> list[Document]:
     return list(documents(definition(name, case, folder), **named, **options))
 
 
-def arguments(document: Document, text: Any) -> list[Any]:
+def arguments(document: TaskDocument, text: Any) -> list[Any]:
     assert not document.error
     rows: list[Any] = []
     for request in document.requests:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.formats.lm_eval.asking.data import _loaded, _options
+from assay.formats.lm_eval.asking.data import _load_splits, _options
 from assay.formats.lm_eval.asking.json_lines import simple_lines
 from assay.formats.lm_eval.asking.rows import rows
 from assay.formats.lm_eval.tasks.definition import Definition
@@ -62,7 +62,7 @@ def test_simple_rows_are_the_librarys(table: list[dict[str, Any]], tmp_path: Pat
     definition = task(file)
     simple = simple_lines(definition)
     if simple is not None:
-        read = _loaded(definition, "json", _options(definition))
+        read = _load_splits(definition, "json", _options(definition))
         assert simple["test"] == table == list(rows(read["test"]))
 
 

@@ -25,7 +25,7 @@ from assay.engine.experiment.dataset import file_stamp
 from assay.errors import AssayError, UserError, install_command
 from assay.formats.lm_eval.asking.json_lines import simple_lines
 from assay.formats.lm_eval.asking.rows import jsonable, rows
-from assay.formats.lm_eval.tasks.definition import Definition
+from assay.formats.lm_eval.tasks.definition import Definition, Fields
 from assay.registry import nearest
 from assay.store.files import make_folder, store_error, temporary_of, write_file
 
@@ -94,9 +94,7 @@ MANIFEST = "assay.json"
 class Data:
     """Splits of a dataset, or what reads them. `source` says where they are from: repository, config, revision, origin."""
 
-    def __init__(
-        self, definition: Definition, splits: Mapping[str, Any], **source: str | None
-    ) -> None:
+    def __init__(self, definition: Definition, splits: Fields, **source: str | None) -> None:
         self.definition = definition
         self.splits = splits
         self.source = {name: value for name, value in source.items() if value}
@@ -140,11 +138,13 @@ def load(definition: Definition) -> Data:
     if (simple := simple_lines(definition)) is not None:
         return Data(definition, simple, repository=path, origin="files")
     if is_local(path):
-        return Data(definition, _loaded(definition, path, options), repository=path, origin="files")
+        return Data(
+            definition, _load_splits(definition, path, options), repository=path, origin="files"
+        )
     return _from_mirror(definition, options) or from_hub(definition)
 
 
-def _options(definition: Definition) -> dict[str, Any]:
+def _options(definition: Definition) -> Fields:
     """Without what `datasets` no longer knows, and without streams, which no cache has; their rows are the same."""
     dropped = ("trust_remote_code", "streaming")
     return {
@@ -158,7 +158,7 @@ def is_local(path: str) -> bool:
     return path in _BUILDERS or Path(path).exists()
 
 
-def source_stamp(definition: Definition) -> dict[str, Any]:
+def source_stamp(definition: Definition) -> Fields:
     """Equal for equal documents: the files that they are from, or the revision of the repository; else the time."""
     paths: list[Path] = []
     if definition.dataset_path in _BUILDERS and definition.custom_dataset is None:
@@ -169,7 +169,7 @@ def source_stamp(definition: Definition) -> dict[str, Any]:
             for part in listed
             for path in (part if isinstance(part, list) else [part])
         ]
-    elif (place := mirrored(definition)) is not None:
+    elif (place := mirror_folder(definition)) is not None:
         paths = sorted(path for path in place.rglob("*") if path.is_file())
     if paths and all(path.is_file() for path in paths):
         return {"files": [file_stamp(path) for path in paths], **manifest(paths[0].parent)}
@@ -188,7 +188,7 @@ def key(definition: Definition) -> str:
     )
 
 
-def mirrored(definition: Definition) -> Path | None:
+def mirror_folder(definition: Definition) -> Path | None:
     """The folder of the first mirror that has the config; else of one that has the repository as it is on the hub."""
     copy: Path | None = None
     for root in filter(None, os.environ.get("ASSAY_DATA", "").split(os.pathsep)):
@@ -214,38 +214,36 @@ def _files(place: Path) -> dict[str, list[Path]]:
     return files
 
 
-def _from_mirror(definition: Definition, options: dict[str, Any]) -> Data | None:
-    place = mirrored(definition)
+def _from_mirror(definition: Definition, options: Fields) -> Data | None:
+    place = mirror_folder(definition)
     if place is None:
         return None
     files = _files(place)
     if files and place.name.split("+")[0] == (definition.dataset_name or "default"):
-        splits = {name: cache(partial(_read, several)) for name, several in files.items()}
+        splits = {name: cache(partial(_split_of, several)) for name, several in files.items()}
         return _data(definition, splits, str(place), manifest(place).get("revision"))
     options.pop("revision", None)
     try:
-        return _data(definition, _loaded(definition, str(place), options), str(place))
+        return _data(definition, _load_splits(definition, str(place), options), str(place))
     except UserError as error:
         raise missing(
             definition, f"{place} has something else: {error.what.rpartition(': ')[2]}"
         ) from error
 
 
-def _data(
-    definition: Definition, splits: Mapping[str, Any], origin: str, revision: str | None = None
-) -> Data:
+def _data(definition: Definition, splits: Fields, origin: str, revision: str | None = None) -> Data:
     names = {"repository": definition.dataset_path, "config": definition.dataset_name}
     return Data(definition, splits, **names, revision=revision, origin=origin)
 
 
-def manifest(place: Path) -> dict[str, Any]:
+def manifest(place: Path) -> Fields:
     try:
-        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=Fields)
     except (OSError, msgspec.DecodeError):
         return {}
 
 
-def _read(files: list[Path]) -> Any:
+def _split_of(files: list[Path]) -> Any:
     """Return a split of a mirror."""
     datasets = library()
     try:
@@ -263,7 +261,7 @@ def _read(files: list[Path]) -> Any:
         ) from error
 
 
-def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mapping[str, Any]:
+def _load_splits(definition: Definition, path: str, options: Fields) -> Fields:
     try:
         return _splits(library().load_dataset(path=path, name=definition.dataset_name, **options))
     except Exception as error:  # the library raises what its many parts raise
@@ -271,7 +269,7 @@ def _loaded(definition: Definition, path: str, options: dict[str, Any]) -> Mappi
         raise UserError(what, where=definition.file) from error
 
 
-def _splits(loaded: Any) -> Mapping[str, Any]:
+def _splits(loaded: Any) -> Fields:
     splits = loaded if isinstance(loaded, Mapping) else {str(loaded.split): loaded}
     return {name: in_memory(split) for name, split in splits.items()}
 
@@ -307,7 +305,8 @@ def from_hub(definition: Definition) -> Data:
 
 @cache
 def _reachable(endpoint: str) -> bool:
-    """Whether a server answers there: the hub's own client would try for half a minute, for every dataset anew."""
+    """Return whether a server answers there: the hub's own client would try for half a minute, for every dataset
+    anew."""
     address = urlsplit(endpoint)
     if getproxies():
         return True
@@ -406,7 +405,7 @@ def _pull(tasks: list[Definition], folder: Path, result: Pulled) -> None:
     task = tasks[0]
     place = folder / _repository(task) / key(task)
     result.place = str(place)
-    made: dict[str, Any] = manifest(place)
+    made: Fields = manifest(place)
     wanted = list(dict.fromkeys(split for task in tasks for split in splits(task)))
     lacking = [split for split in wanted if not _is_there(place, made, split)]
     if lacking:
@@ -433,7 +432,7 @@ def _repository(task: Definition) -> str:
     return path
 
 
-def _is_there(place: Path, made: dict[str, Any], split: str) -> bool:
+def _is_there(place: Path, made: Fields, split: str) -> bool:
     file, entry = place / f"{split}.parquet", made.get("splits", {}).get(split)
     if not file.exists():
         return False
@@ -442,7 +441,7 @@ def _is_there(place: Path, made: dict[str, Any], split: str) -> bool:
     return True
 
 
-def _write(place: Path, made: dict[str, Any], split: str, data: Data) -> None:
+def _write(place: Path, made: Fields, split: str, data: Data) -> None:
     """The manifest has the split before its file is in place: what is cut off in between is written again."""
     file, dataset = place / f"{split}.parquet", data.split(split)
     temporary = temporary_of(file)

@@ -13,14 +13,15 @@ import numpy as np
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking import fewshot
 from assay.formats.lm_eval.asking.data import Data, load, made_by_functions
-from assay.formats.lm_eval.asking.fewshot import Examples
+from assay.formats.lm_eval.asking.fewshot import ExampleDraws
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.asking.templates import Doc, Resolver, Value, field, prompt
 from assay.formats.lm_eval.tasks.definition import (
-    Asked,
     Definition,
-    Document,
+    Fields,
     Hook,
+    TaskDocument,
+    TaskRequest,
     default_generation,
     own_line,
 )
@@ -35,7 +36,7 @@ def state() -> State:
     return random.getstate(), np.random.get_state()
 
 
-def put(to: State) -> None:
+def set_state(to: State) -> None:
     random.setstate(to[0])
     np.random.set_state(to[1])
 
@@ -50,7 +51,7 @@ class Own:
     """The generators of a function's module."""
 
     def __init__(self, function: Callable[..., Any] | None) -> None:
-        names: dict[str, Any] = getattr(getattr(function, "func", function), "__globals__", {})
+        names: Fields = getattr(getattr(function, "func", function), "__globals__", {})
         self.generators = [
             value
             for value in names.values()
@@ -65,7 +66,7 @@ class Own:
             for generator in self.generators
         ]
 
-    def put(self, to: list[Any]) -> None:
+    def set_state(self, to: list[Any]) -> None:
         for generator, value in zip(self.generators, to, strict=True):
             if isinstance(generator, random.Random):
                 generator.setstate(value)
@@ -87,12 +88,12 @@ class Generators:
     def in_place(self) -> Generator[None]:
         """Within, the global generators are these; nothing else draws from them."""
         before = state()
-        put(self.state)
+        set_state(self.state)
         try:
             yield
         finally:
             self.state = state()
-            put(before)
+            set_state(before)
 
     def own(self, function: Callable[..., Any] | None) -> Own:
         """A module's own generators; an earlier run in this process has left no trace in them."""
@@ -104,7 +105,7 @@ class Generators:
             if number not in self._begun:
                 self._begun.add(number)
                 states[place] = _first[number][1]
-        own.put(states)
+        own.set_state(states)
         return own
 
 
@@ -132,7 +133,7 @@ def as_task_error(definition: Definition, what: str, *passed: type[Exception]) -
         raise failure(error, definition, what) from error
 
 
-class Bound:
+class BoundTask:
     """Its keys as functions of a document, and what the first document says of all: `multiple_input` (doc_to_text is
     the number of a choice) and `multiple_target` (doc_to_target is a list)."""
 
@@ -185,8 +186,8 @@ class Bound:
         self.docs = self._documents(self.split, hook)
         if not self.definition.num_fewshot and (self.drifts or not same(before, state())):
             self._processed.clear()
-            put(before)
-            own.put(before_own)
+            set_state(before)
+            own.set_state(before_own)
             self._examples()
             self.docs = self._documents(self.split, hook)
 
@@ -260,8 +261,8 @@ class Bound:
         )
 
     @property
-    def hooked(self) -> bool:
-        """Whether functions of the task work on single documents."""
+    def has_hooks(self) -> bool:
+        """Return whether functions of the task work on single documents."""
         own, shots = self.definition, self.definition.fewshot_config
         keys = (own.doc_to_text, own.doc_to_target, own.doc_to_choice, shots.sampler)
         return any(
@@ -299,13 +300,16 @@ def turn(
     """A question with its answer, or, without one, with the beginning of the answer (`prefix`) that the model goes
     on with. `end` follows the answer."""
     if not isinstance(question, str):
-        raise UserError(f"doc_to_text gives {_shown(question)}, which is not a text")
+        raise UserError(f"doc_to_text gives {_short(question)}, which is not a text")
     answered = answer is not None and answer != ""
     delimited = _touching(question, prefix) if prefix else answered
-    asked = message("user", question, target_delimiter if delimited else "")
+    asked_documents = message("user", question, target_delimiter if delimited else "")
     if answered:
-        return [asked, message("assistant", join(prefix, _answer(answer, choices), " "), end)]
-    return [asked, message("assistant", prefix)] if prefix else [asked]
+        return [
+            asked_documents,
+            message("assistant", join(prefix, _answer(answer, choices), " "), end),
+        ]
+    return [asked_documents, message("assistant", prefix)] if prefix else [asked_documents]
 
 
 def _answer(answer: Any, choices: list[str] | None) -> str:
@@ -320,13 +324,13 @@ def _answer(answer: Any, choices: list[str] | None) -> str:
         chosen = answer[0] if answer else answer
     if not isinstance(chosen, str):
         raise UserError(
-            f"doc_to_target of a few-shot example gives {_shown(chosen)}, which is not a text",
+            f"doc_to_target of a few-shot example gives {_short(chosen)}, which is not a text",
             fix="write it as a template, `{{column}}`, or give doc_to_choice",
         )
     return chosen
 
 
-def _shown(value: Any) -> str:
+def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -351,24 +355,26 @@ def chat(messages: list[Message], multiturn: bool = True) -> list[Message]:
 _TOGETHER = 256  # documents that are made while the random generators are the harness's
 
 
-def documents(definition: Definition, *, sound: bool = False, **options: Any) -> Iterator[Document]:
+def documents(
+    definition: Definition, *, sound: bool = False, **options: Any
+) -> Iterator[TaskDocument]:
     """The documents of a task as a run of this task alone has them, with the options of `asked`.
 
     sound: what the harness does wrong is done right: the document and its copies are never among its examples, the
         description does not run into the text after it, a choice that begins with a space gets no second one
     """
-    return asked(Bound(definition, sound=sound), **options)
+    return asked_documents(BoundTask(definition, sound=sound), **options)
 
 
-def asked(
-    bound: Bound,
+def asked_documents(
+    bound: BoundTask,
     *,
     limit: float | None = None,
     samples: Sequence[int] | None = None,
     seed: int = 1234,
     system_instruction: str | None = None,
     chat: bool = False,
-) -> Iterator[Document]:
+) -> Iterator[TaskDocument]:
     """The documents of a task in the order of its data. In a run of several tasks all are bound, with the same
     `Generators`, before one is asked.
 
@@ -377,20 +383,20 @@ def asked(
     chat: the requests are for a chat template, where continuations carry no delimiter
     """
     maker = _Maker(bound, seed, system_instruction or "", chat)
-    chosen = _chosen(bound, limit, samples)
-    if not bound.hooked:
-        yield from maker.made(chosen)
+    chosen = _chosen_documents(bound, limit, samples)
+    if not bound.has_hooks:
+        yield from maker.documents(chosen)
         return
     while True:
         with bound.generators.in_place():
-            together = list(maker.made(islice(chosen, _TOGETHER)))
+            together = list(maker.documents(islice(chosen, _TOGETHER)))
         yield from together
         if len(together) < _TOGETHER:
             return
 
 
-def _chosen(
-    bound: Bound, limit: float | None, samples: Sequence[int] | None
+def _chosen_documents(
+    bound: BoundTask, limit: float | None, samples: Sequence[int] | None
 ) -> Iterator[tuple[int, Doc, Doc]]:
     """Position, the document that is asked, the document that is scored. They differ where the harness processes the
     documents anew for each of its passes, with a function that draws."""
@@ -420,7 +426,7 @@ def _chosen(
 class _Turns:
     """Examples as messages. Those of templates are kept: they depend on the example alone."""
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: BoundTask) -> None:
         settings = bound.definition.fewshot_config
         self.settings = settings
         self.multiple_input = bound.multiple_input
@@ -441,12 +447,12 @@ class _Turns:
     def of(self, doc: Doc) -> list[Message]:
         turns = self.kept.get(id(doc))
         if not turns:
-            turns = self._made(doc)
+            turns = self._turns_of(doc)
             if id(doc) in self.kept:
                 self.kept[id(doc)] = turns
         return turns
 
-    def _made(self, doc: Doc) -> list[Message]:
+    def _turns_of(self, doc: Doc) -> list[Message]:
         question = self.text(doc)
         choices = self.choice(doc) if self.choice else None
         answer, prefix = self.target(doc), self.prefix(doc)
@@ -459,12 +465,12 @@ class _Turns:
 class _Maker:
     """Makes documents one after the other, as the examples' random draws need it."""
 
-    def __init__(self, bound: Bound, seed: int, system: str, chat: bool) -> None:
+    def __init__(self, bound: BoundTask, seed: int, system: str, chat: bool) -> None:
         definition = bound.definition
         self.bound = bound
         self.definition = definition
         self.system = system
-        self.examples = Examples(definition, bound.pool, seed, sound=bound.sound)
+        self.examples = ExampleDraws(definition, bound.pool, seed, sound=bound.sound)
         self.turns = _Turns(bound)
         self.params = _generation(definition)
         self.delimiter = _continuation_delimiter(definition, chat)
@@ -472,7 +478,7 @@ class _Maker:
         self.unconditional = "acc_mutual_info" in metrics
         self.begun = False
 
-    def made(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[Document]:
+    def documents(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[TaskDocument]:
         for place, doc, scored in docs:
             kept = jsonable(scored)
             # of a sampler of the task's own
@@ -490,7 +496,7 @@ class _Maker:
                 )
                 if not self.begun:
                     raise problem from error
-                document = Document(
+                document = TaskDocument(
                     id=place, doc=kept, target=None, requests=[], error=str(problem)
                 )
             self.begun = True
@@ -498,11 +504,11 @@ class _Maker:
 
     def _document(
         self, place: int, doc: Doc, scored: Doc, kept: Doc, examples: Sequence[Doc]
-    ) -> Document:
+    ) -> TaskDocument:
         bound = self.bound
         if self.definition.output_type == "loglikelihood_rolling":
             target, choices = bound.target(doc), None
-            requests = [Asked(messages=[], continuation=_text(target), rolling=True)]
+            requests = [TaskRequest(messages=[], continuation=_text(target), rolling=True)]
         else:
             prefix = bound.prefix(doc)
             before = [
@@ -513,7 +519,7 @@ class _Maker:
             choices = bound.choice(doc) if bound.choice else None
             target = bound.target(doc)
             if bound.sound:
-                before = self._parted(before, question)
+                before = self._part_description(before, question)
             requests = self._requests(before, question, choices, target, prefix)
             if scored is not doc:
                 question, choices = (
@@ -522,7 +528,7 @@ class _Maker:
                 )
                 target = bound.target(scored)
             target = question if bound.multiple_input else target
-        return Document(
+        return TaskDocument(
             id=place,
             doc=kept,
             target=jsonable(target),
@@ -539,7 +545,7 @@ class _Maker:
 
     def _requests(
         self, before: list[Message], question: Any, choices: Any, target: Any, prefix: str | None
-    ) -> list[Asked]:
+    ) -> list[TaskRequest]:
         definition = self.definition
         if self.bound.multiple_input:
             contexts = [[*before, *turn(text, None, None, prefix, "", "")] for text in choices]
@@ -548,26 +554,28 @@ class _Maker:
                 [*before, *turn(question, None, None, prefix, definition.target_delimiter, "")]
             ]
         if definition.output_type == "generate_until":
-            return [Asked(messages=messages, params={**self.params}) for messages in contexts]
+            return [TaskRequest(messages=messages, params={**self.params}) for messages in contexts]
         if definition.output_type == "loglikelihood":
-            return [Asked(messages=contexts[0], continuation=_text(target))]
+            return [TaskRequest(messages=contexts[0], continuation=_text(target))]
         options = [self._continuation(choice) for choice in choices]
         if self.bound.multiple_input:
             requests = [
-                Asked(messages=context, continuation=self._continuation(target))
+                TaskRequest(messages=context, continuation=self._continuation(target))
                 for context in contexts
             ]
         else:
-            requests = [Asked(messages=contexts[0], continuation=option) for option in options]
+            requests = [
+                TaskRequest(messages=contexts[0], continuation=option) for option in options
+            ]
         if self.unconditional:
-            requests += [Asked(messages=[], continuation=option) for option in options]
+            requests += [TaskRequest(messages=[], continuation=option) for option in options]
         return requests
 
     def _continuation(self, choice: Any) -> str:
         text = str(choice)
         return text if self.bound.sound and text[:1].isspace() else self.delimiter + text
 
-    def _parted(self, before: list[Message], question: Any) -> list[Message]:
+    def _part_description(self, before: list[Message], question: Any) -> list[Message]:
         """The description with the delimiter that keeps it apart from what follows."""
         if not before or before[0]["role"] != "system":
             return before
@@ -584,7 +592,7 @@ def _text(target: Any) -> str:
     return target
 
 
-def _generation(definition: Definition) -> dict[str, Any]:
+def _generation(definition: Definition) -> Fields:
     """generation_kwargs with the harness's defaults."""
     if definition.generation_kwargs is None:
         return default_generation(definition.fewshot_delimiter)

@@ -79,13 +79,13 @@ class ContextSampler:
     ) -> Sequence[Doc]:
         self.df = df or self.df
         if not eval_doc:
-            return self._drawn(self.fewshot_docs(), n) if n else []
-        others = self.rm_eval_doc(eval_doc, self._drawn(self.fewshot_docs(), n + 1), n) if n else []
+            return self._draw(self.fewshot_docs(), n) if n else []
+        others = self.rm_eval_doc(eval_doc, self._draw(self.fewshot_docs(), n + 1), n) if n else []
         if len(others) < n:
-            return self._drawn(self.rm_eval_doc(eval_doc, self.fewshot_docs()), n)
+            return self._draw(self.rm_eval_doc(eval_doc, self.fewshot_docs()), n)
         return others
 
-    def _drawn(self, docs: Sequence[Doc], count: int) -> list[Doc]:
+    def _draw(self, docs: Sequence[Doc], count: int) -> list[Doc]:
         if count > len(docs):
             raise TooFew(len(docs), count)
         return self.rnd.sample(docs, count)
@@ -111,18 +111,16 @@ class SoundSampler(ContextSampler):
     def sample(
         self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
     ) -> Sequence[Doc]:
-        others = self.rm_eval_doc(eval_doc or {}, self._drawn(self.df, min(n + 1, len(self.df))), n)
+        others = self.rm_eval_doc(eval_doc or {}, self._draw(self.df, min(n + 1, len(self.df))), n)
         return (
-            others
-            if len(others) == n
-            else self._drawn(self.rm_eval_doc(eval_doc or {}, self.df), n)
+            others if len(others) == n else self._draw(self.rm_eval_doc(eval_doc or {}, self.df), n)
         )
 
 
 SAMPLERS = {"default": ContextSampler, "first_n": FirstNSampler}
 
 
-class Examples:
+class ExampleDraws:
     """Examples for one document after the other.
 
     The harness removes the evaluated document if the split of the examples and `test_split` are the same, and takes

@@ -3,17 +3,18 @@
 import datetime
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.store.keys import canonical
 
 _BATCH = 1000  # rows that are decoded together
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
-def rows(dataset: Any) -> Iterator[dict[str, Any]]:
+def rows(dataset: Any) -> Iterator[Fields]:
     """Rows as dicts. A Dataset is decoded in batches, many times faster than row by row."""
     if not hasattr(dataset, "column_names"):
         yield from dataset
@@ -70,7 +71,7 @@ def _other(value: Any) -> Any:
 COLUMNS = ("question", "problem", "query", "input", "prompt", "text", "sentence", "ctx", "goal")
 
 
-def question_of(doc: Mapping[str, Any]) -> str:
+def question_of(doc: Fields) -> str:
     """The text of the first such column; a document without any is all that it has."""
     for name in COLUMNS:
         value = doc.get(name)

@@ -51,7 +51,7 @@ def template(source: str) -> Callable[[Doc], str]:
     environment = _environment()
     parts = plain_parts(environment.parse(source), environment.globals)
     if parts is not None:
-        return _concatenated(parts)
+        return _concatenation(parts)
     compiled = environment.from_string(source)
     names = {**environment.globals}
 
@@ -64,7 +64,7 @@ def template(source: str) -> Callable[[Doc], str]:
     return render
 
 
-def _concatenated(parts: list[tuple[bool, str]]) -> Callable[[Doc], str]:
+def _concatenation(parts: list[tuple[bool, str]]) -> Callable[[Doc], str]:
     def render(doc: Doc) -> str:
         try:
             return "".join([str(doc[part]) if name else part for name, part in parts])

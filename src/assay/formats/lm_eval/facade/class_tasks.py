@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Hook, default_generation
+from assay.formats.lm_eval.tasks.definition import Fields, Hook, default_generation
 
 REFUSED = "a task written in Python (class:) that does more than ask for a text"
 _OWN_WAYS = {"download", "fewshot_context", "fewshot_docs", "doc_to_choice", "apply_filters"}
@@ -43,16 +43,16 @@ class ConfigurableTask:
     ) -> None:
         own = {"generation_kwargs": default_generation(), **(config or {})}
         self.config = SimpleNamespace(**own)
-        self.dataset = _Names()
+        self.dataset = _SplitNames()
 
 
-class _Names:
+class _SplitNames:
     def __getitem__(self, name: str) -> str:
         return name
 
 
 def is_plain(hook: Hook) -> bool:
-    """Whether a class asks for one text about each document, by its source."""
+    """Return whether a class asks for one text about each document, by its source."""
     tree = ast.parse(hook.file.read_bytes()) if hook.file else ast.Module([], [])
     name = hook.name.rpartition(".")[2]
     kind = next(
@@ -76,9 +76,9 @@ def is_plain(hook: Hook) -> bool:
     return kinds == ["'generate_until'"] and not methods.keys() & _OWN_WAYS
 
 
-def keys_of(hook: Hook) -> dict[str, Any]:
+def keys_of(hook: Hook) -> Fields:
     """The keys of a YAML file for which the class stands."""
-    made = _made(hook.value)
+    made = _task_object(hook.value)
     try:
         kinds = [
             kind
@@ -118,10 +118,10 @@ def part(hook: Hook, *path: str) -> Hook:
 
 def value_of_part(kind: Any, path: list[str]) -> Any:
     """A method of the class's only object; of `aggregation`, the function of a metric."""
-    method = getattr(_made(kind), path[0])
+    method = getattr(_task_object(kind), path[0])
     return method()[path[1]] if len(path) > 1 else method
 
 
 @cache
-def _made(kind: Any) -> Any:
+def _task_object(kind: Any) -> Any:
     return kind(config={}) if "config" in inspect.signature(kind.__init__).parameters else kind()

@@ -34,7 +34,7 @@ from assay.formats.lm_eval.facade.sources import (
     local_file,
     local_path,
 )
-from assay.formats.lm_eval.tasks.definition import Hook, own_line
+from assay.formats.lm_eval.tasks.definition import Fields, Hook, own_line
 from assay.text.normalise import squad
 
 # of assay.formats.lm_eval.scoring.hub
@@ -56,9 +56,9 @@ def code_runs_in(sandbox: Sandbox | None) -> Generator[None]:
 
 def load(name: str, *args: Any, **parameters: Any) -> Any:
     if name in METRICS:
-        from assay.formats.lm_eval.scoring.hub import Metric
+        from assay.formats.lm_eval.scoring.hub import HubMetric
 
-        return Metric(name)
+        return HubMetric(name)
     try:
         return builtins.__import__("evaluate").load(name, *args, **parameters)
     except ImportError:
@@ -117,7 +117,7 @@ def compute_f1(a_gold: str, a_pred: str) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-NAMES: dict[str, dict[str, Any]] = {
+NAMES: dict[str, Fields] = {
     "evaluate": {"load": load},
     f"{PACKAGE}.api.filter": {},
     f"{PACKAGE}.api.instance": {"Instance": class_tasks.Instance},
@@ -160,7 +160,7 @@ MODULES = ForeignModules(NAMES, _value, lambda module: [*_values(module)])
 
 
 @cache
-def _ours() -> dict[str, dict[str, Any]]:
+def _ours() -> dict[str, Fields]:
     """What the evaluation itself uses: it knows a function by its identity. Imported once a hook is."""
     from assay.formats.lm_eval.asking import fewshot
     from assay.formats.lm_eval.scoring import aggregations, corpora, filters

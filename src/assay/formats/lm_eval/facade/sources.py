@@ -36,7 +36,7 @@ def install_line(*modules: str) -> str:
 
 @cache
 def is_installed(module: str) -> bool:
-    """Whether the package of a module, or a distribution (`a-b`), is there; it is not imported."""
+    """Return whether the package of a module, or a distribution (`a-b`), is there; it is not imported."""
     if "-" in module:
         return _has_version(*_DISTRIBUTIONS.get(module, module).partition("==")[::2])
     try:
@@ -63,7 +63,7 @@ def installed_tasks() -> Path | None:
 
 
 def missing(names: tuple[str, ...]) -> str:
-    """Which of the packages are not installed, as a reason; "" if all are."""
+    """Return which of the packages are not installed, as a reason; "" if all are."""
     lacking = [name for name in names if not is_installed(name)]
     return f"needs {', '.join(lacking)}: {install_line(*lacking)}" if lacking else ""
 
@@ -73,7 +73,7 @@ TASKS = f"{PACKAGE}.tasks"
 _NOT_RUN = ("TYPE_CHECKING", "__name__")  # of conditions whose branch does not run in an import
 
 
-class Part(msgspec.Struct):
+class CodePart(msgspec.Struct):
     """What a function, a class or a variable uses, or what runs when the module is imported. `local` has the module's
     own files that it imports, with the names; `loads` the metrics that it takes from the hub ("": a computed name)."""
 
@@ -83,17 +83,17 @@ class Part(msgspec.Struct):
     loads: set[str] = set()
 
 
-class Source(msgspec.Struct):
+class SourceFile(msgspec.Struct):
     """A file's parts by name; what runs in an import is the part "". `files` are all local ones that it can import."""
 
-    parts: dict[str, Part] = {}
+    parts: dict[str, CodePart] = {}
     files: set[Path] = set()
     problem: str = ""
 
 
-def reach(file: Path, attribute: str) -> Part:
+def reach(file: Path, attribute: str) -> CodePart:
     """All that an attribute of a module needs, in this file and in local ones."""
-    whole = Part()
+    whole = CodePart()
     waiting = [(file, ""), (file, attribute)]
     visited: set[tuple[Path, str]] = set()
     while waiting:
@@ -108,34 +108,34 @@ def reach(file: Path, attribute: str) -> Part:
     return whole
 
 
-def source(file: Path) -> Source:
+def source(file: Path) -> SourceFile:
     state = file.stat()
     return _source(file, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=4096)
-def _source(file: Path, _changed: int, _size: int) -> Source:
+def _source(file: Path, _changed: int, _size: int) -> SourceFile:
     try:
         with _parsing, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd escapes, mostly
             tree = ast.parse(file.read_bytes(), filename=str(file))
     except (SyntaxError, ValueError) as error:
-        return Source(problem=f"{file.name}: {error}")
-    parts: dict[str, Part] = {"": _part(_at_import(tree), file, called=True)}
+        return SourceFile(problem=f"{file.name}: {error}")
+    parts: dict[str, CodePart] = {"": _part(_at_import(tree), file, called=True)}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             parts[node.name] = _part(ast.walk(node), file)
         elif isinstance(node, ast.Assign):
             names = (target.id for target in node.targets if isinstance(target, ast.Name))
             parts.update((name, _part(ast.walk(node.value), file)) for name in names)
-    return Source(parts=parts, files={path for path, _ in _part(ast.walk(tree), file).local})
+    return SourceFile(parts=parts, files={path for path, _ in _part(ast.walk(tree), file).local})
 
 
-def _part(nodes: Iterator[ast.AST], file: Path, called: bool = False) -> Part:
-    part = Part()
+def _part(nodes: Iterator[ast.AST], file: Path, called: bool = False) -> CodePart:
+    part = CodePart()
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, path in _imported(node, file):
+            for name, path in _imports_of(node, file):
                 if path is None:
                     part.modules.add(name)
                 else:
@@ -175,7 +175,7 @@ def _raises(handlers: list[ast.ExceptHandler]) -> bool:
     return any(isinstance(part, ast.Raise) for handler in handlers for part in ast.walk(handler))
 
 
-def _imported(node: ast.Import | ast.ImportFrom, file: Path) -> Iterator[tuple[str, Path | None]]:
+def _imports_of(node: ast.Import | ast.ImportFrom, file: Path) -> Iterator[tuple[str, Path | None]]:
     """Modules by name; for a local file the name that is imported from it, "" for all of it."""
     if isinstance(node, ast.Import):
         for alias in node.names:
@@ -219,7 +219,7 @@ def local_file(name: str, asking: Path) -> Path | None:
 
 
 def local_path(name: str, asking: Path) -> Path | None:
-    """Where a local module is, without its suffix; a package's folder."""
+    """Return where a local module is, without its suffix; a package's folder."""
     if name.startswith("."):
         plain = name.lstrip(".")
         above = list(asking.parents)[len(name) - len(plain) - 1 :]

@@ -2,7 +2,7 @@
 answer with all its texts or log-probabilities."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,8 +10,8 @@ from msgspec import UNSET, Raw
 
 from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.rows import question_of
-from assay.formats.lm_eval.dataset import params_of
-from assay.formats.lm_eval.tasks.definition import Asked as Request
+from assay.formats.lm_eval.dataset import add_continuation, params_of
+from assay.formats.lm_eval.tasks.definition import Fields, TaskRequest
 
 EMPTY = Raw(b"null")
 
@@ -24,7 +24,7 @@ class Arguments(msgspec.Struct, gc=False):
     arg_2: Raw = EMPTY
 
 
-class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class LoggedSample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line; its subclasses have the task's metrics as fields."""
 
     doc_id: int
@@ -40,7 +40,7 @@ class Sample(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     target_hash: str = ""
 
 
-FIXED = {*Sample.__struct_fields__}
+FIXED = {*LoggedSample.__struct_fields__}
 
 
 class Shape:
@@ -51,7 +51,7 @@ class Shape:
         fields: list[tuple[str, Any, Any]] = [(f"value_{at}", Any, UNSET) for at in range(len(own))]
         names = {f"value_{at}": name for at, name in enumerate(own)}
         strict: Any = {"rename": names, "forbid_unknown_fields": True, "gc": False}
-        self.kind = msgspec.defstruct("Line", fields, bases=(Sample,), **strict)
+        self.kind = msgspec.defstruct("Line", fields, bases=(LoggedSample,), **strict)
         self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(self.kind).decode
         self.columns = list(names.items())
         self.known = {*FIXED, *own}
@@ -59,7 +59,7 @@ class Shape:
 
 
 def arguments_of(value: Any) -> Any:
-    """Arguments whose later parts are JSON text, as a line's are."""
+    """Return arguments whose later parts are JSON text, as a line's are."""
     if not isinstance(value, dict):
         return value
     return {
@@ -69,10 +69,9 @@ def arguments_of(value: Any) -> Any:
 
 
 _NONE = b"null"
-Fields = dict[str, Any]
 
 
-class Asked(msgspec.Struct, kw_only=True):
+class AskedDocument(msgspec.Struct, kw_only=True):
     """One document: what was asked, and what came back. `target` is the column of the document that doc_to_target
     names; `more` has arguments that have no place."""
 
@@ -88,10 +87,10 @@ class Asked(msgspec.Struct, kw_only=True):
     more: Fields = {}
 
 
-class Asking:
+class LoggedAsking:
     """How one task asks; `config` is its definition as the log has it."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Fields) -> None:
         self.generates = config.get("output_type", "generate_until") == "generate_until"
         self.has_choices = config.get("doc_to_choice") is not None
         names = [entry.get("metric") for entry in rows_of(config.get("metric_list"))]
@@ -104,11 +103,10 @@ class Asking:
         self._target = target if target and "{" not in target else "target"
         self._settings: dict[bytes, Fields] = {}
 
-    def of(self, sample: Any) -> Asked:
-        arguments = list(sample.arguments.values())
-        answers, doc = sample.resps, sample.doc
+    def of(self, sample: Any) -> AskedDocument:
+        doc = sample.doc
         is_object = type(doc) is dict
-        asked = Asked(
+        asked = AskedDocument(
             requests=[],
             prompt="",
             question=question_of(doc) if is_object else "",
@@ -116,65 +114,33 @@ class Asking:
         )
         texts: list[str] = []
         choices: list[Fields] = []
-        for at, argument in enumerate(arguments):
-            chat = _chat(argument.arg_0)
+        for at, argument in enumerate(sample.arguments.values()):
+            chat, given = _chat(argument.arg_0), bytes(argument.arg_1)
             if at == 0:
-                said = [str(message.get("content", "")) for message in chat or ()]
-                asked.prompt = "\n\n".join(said) if chat else _joined(argument.arg_0)
-                asked.messages = chat if chat and len(chat) > 1 else None
-            replies = answers[at] if at < len(answers) else []
-            self._add(asked, argument, chat, replies, texts, choices)
+                _add_prompt(asked, argument.arg_0, chat)
+            if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
+                asked.more.setdefault("arguments", []).append(argument.arg_2)
+            replies = sample.resps[at] if at < len(sample.resps) else []
+            if given[:1] in (b"{", b"["):
+                asked.requests.append(self._generation(argument.arg_0, chat, given))
+                texts += ["" if reply is None else str(reply) for reply in replies]
+            else:
+                text = _add_continuation(asked, argument.arg_0, given)
+                choices += [_choice(text, reply) for reply in replies[:1]]
         self._answer(asked, texts, choices)
         return asked
 
-    def _add(
-        self,
-        asked: Asked,
-        argument: Any,
-        chat: list[Fields] | None,
-        replies: list[Any],
-        texts: list[str],
-        choices: list[Fields],
-    ) -> None:
-        given = bytes(argument.arg_1)
-        if argument.arg_2 is not EMPTY and bytes(argument.arg_2) != _NONE:
-            asked.more.setdefault("arguments", []).append(argument.arg_2)
-        if given[:1] in (b"{", b"["):
-            messages = chat or [{"role": "user", "content": _joined(argument.arg_0)}]
-            request: Fields = {
-                "messages": [{**message, "delimiter": ""} for message in messages],
-                "params": self._params(given),
-            }
-            if self._repeats > 1:
-                request["repeats"] = self._repeats
-            asked.requests.append(request)
-            texts += ["" if reply is None else str(reply) for reply in replies]
-            return
-        rolling = given == _NONE
-        continuation = _joined(argument.arg_0) if rolling else str(msgspec.json.decode(given))
-        self._add_continuation(asked, argument.arg_0, continuation, rolling)
-        choices += [_choice("" if rolling else continuation, reply) for reply in replies[:1]]
+    def _generation(self, context: Any, chat: list[Fields] | None, given: bytes) -> Fields:
+        messages = chat or [{"role": "user", "content": _text_of(context)}]
+        request: Fields = {
+            "messages": [{**message, "delimiter": ""} for message in messages],
+            "params": self._params(given),
+        }
+        if self._repeats > 1:
+            request["repeats"] = self._repeats
+        return request
 
-    def _add_continuation(
-        self, asked: Asked, context: Any, continuation: str, rolling: bool
-    ) -> None:
-        """Continuations of the same context are one request."""
-        messages = (
-            [] if rolling else [{"role": "user", "content": _joined(context), "delimiter": ""}]
-        )
-        last = asked.requests[-1] if asked.requests else None
-        if (
-            last is not None
-            and "continuations" in last
-            and last["messages"] == messages
-            and not rolling
-        ):
-            last["continuations"].append(continuation)
-            return
-        request: Fields = {"messages": messages, "continuations": [continuation]}
-        asked.requests.append({**request, "rolling": True} if rolling else request)
-
-    def _answer(self, asked: Asked, texts: list[str], choices: list[Fields]) -> None:
+    def _answer(self, asked: AskedDocument, texts: list[str], choices: list[Fields]) -> None:
         output: Fields = {}
         if choices:
             likely = [choice["logprob"] for choice in choices]
@@ -193,21 +159,39 @@ class Asking:
         asked.output = output or None
 
     def _params(self, given: bytes) -> Fields:
-        """Settings of a generation as a server is sent them; most documents have the same."""
+        """Return settings of a generation as a server is sent them; most documents have the same."""
         params = self._settings.get(given)
         if params is None:
             settings = msgspec.json.decode(given)
             is_known = isinstance(settings, dict)
-            params = params_of(Request(messages=[], params=settings)) if is_known else {}
+            params = params_of(TaskRequest(messages=[], params=settings)) if is_known else {}
             if len(self._settings) < 1000:
                 self._settings[given] = params
         return params
 
 
+def _add_prompt(asked: AskedDocument, context: Any, chat: list[Fields] | None) -> None:
+    said = [str(message.get("content", "")) for message in chat or ()]
+    asked.prompt = "\n\n".join(said) if chat else _text_of(context)
+    asked.messages = chat if chat and len(chat) > 1 else None
+
+
+def _add_continuation(asked: AskedDocument, context: Any, given: bytes) -> str:
+    """Add a request for a likelihood; return the continuation, nothing for one of a whole text."""
+    text = _text_of(context)
+    if given == _NONE:
+        add_continuation(asked.requests, [], text, rolling=True)
+        return ""
+    continuation = str(msgspec.json.decode(given))
+    messages = [{"role": "user", "content": text, "delimiter": ""}]
+    add_continuation(asked.requests, messages, continuation)
+    return continuation
+
+
 def _choice(text: str, reply: Any) -> Fields:
-    """A log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
+    """Return a log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
     pair = list_of(reply) if isinstance(reply, list) else [reply]
-    value, greedy = pair if len(pair) == 2 else (pair[0] if pair else "nan", False)
+    value, greedy = pair if len(pair) == 2 else ([*pair, "nan"][0], False)
     try:
         logprob = number_of(float(value))
     except (TypeError, ValueError):
@@ -216,7 +200,7 @@ def _choice(text: str, reply: Any) -> Fields:
 
 
 def _chat(argument: Any) -> list[Fields] | None:
-    """The messages of a chat, which are a list with one JSON text."""
+    """Return the messages of a chat, which are a list with one JSON text."""
     only = list_of(argument)
     try:
         given = msgspec.json.decode(only[0]) if len(only) == 1 and type(only[0]) is str else None
@@ -230,7 +214,7 @@ def _chat(argument: Any) -> list[Fields] | None:
     ]
 
 
-def _joined(argument: Any) -> str:
+def _text_of(argument: Any) -> str:
     if isinstance(argument, str):
         return argument
     return "".join(map(str, argument)) if isinstance(argument, list) else str(argument)

@@ -16,6 +16,7 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     unknown_version,
 )
+from assay.formats.lm_eval.tasks.definition import Fields
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
@@ -58,10 +59,9 @@ _KNOWN = {
     "samples",
     "model_name_or_path",
 }
-Fields = dict[str, Any]
 
 
-class Report:
+class TaskReport:
     """A results file. Its parts are asked for by name; one that is not an object is empty."""
 
     def __init__(self, file: Path, content: Fields) -> None:
@@ -79,11 +79,11 @@ class Report:
         return fields_of(self.content.get(name))
 
     def config(self, task: str) -> Fields:
-        """The definition of a task, as it was run."""
+        """Return the definition of a task, as it was run."""
         return fields_of(self.part("configs").get(task))
 
     def numbers(self, name: str) -> Iterator[tuple[str, str, float | None, float | None]]:
-        """(metric, filter, value, standard error) of a task or a group."""
+        """Yield (metric, filter, value, standard error) of a task or a group."""
         entry = fields_of(self.results.get(name)) or fields_of(self.part("groups").get(name))
         for key, value in entry.items():
             metric, comma, pipeline = key.partition(",")
@@ -92,7 +92,7 @@ class Report:
                 yield metric, pipeline, number_of(value), number_of(error)
 
     def size(self, task: str) -> int | None:
-        """How many documents were evaluated."""
+        """Return how many documents were evaluated; None where nothing says it."""
         for place, name in ((self.part("n-samples"), "effective"), (self.results, "sample_len")):
             size = fields_of(place.get(task)).get(name)
             if isinstance(size, int):
@@ -100,7 +100,7 @@ class Report:
         return None
 
     def leaves(self, group: str) -> list[str]:
-        """The tasks of a group and of the groups inside, each once."""
+        """Return the tasks of a group and of the groups inside, each once."""
         waiting, seen, tasks = [group], {group}, list[str]()
         while waiting:
             name = waiting.pop()
@@ -125,33 +125,33 @@ class Report:
         return sorted(self.content.keys() - _KNOWN)
 
 
-class Part(NamedTuple):
+class TaskSamples(NamedTuple):
     """The samples of a task, and the results file of the same run."""
 
     task: str
     file: Path
-    report: Report | None
+    report: TaskReport | None
 
 
-class Experiment:
+class LogExperiment:
     """What a model's runs in one folder left: of each task the newest samples."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder = folder
         self.model = model
-        self.parts: dict[str, Part] = {}
-        self.reports: list[Report] = []
+        self.parts: dict[str, TaskSamples] = {}
+        self.reports: list[TaskReport] = []
         self.older: list[Path] = []
 
-    def add(self, part: Part) -> None:
+    def add(self, part: TaskSamples) -> None:
         """Parts come in the order of their time stamps."""
         if part.task in self.parts:
             self.older.append(self.parts[part.task].file)
         self.parts[part.task] = part
 
-    def without_samples(self) -> dict[str, Report]:
-        """Tasks whose newest results have no samples file, with those results."""
-        missing: dict[str, Report] = {}
+    def without_samples(self) -> dict[str, TaskReport]:
+        """Return tasks whose newest results have no samples file, with those results."""
+        missing: dict[str, TaskReport] = {}
         for report in self.reports:
             for task in report.results.keys() - report.groups.keys():
                 part = self.parts.get(task)
@@ -160,30 +160,38 @@ class Experiment:
         return missing
 
 
-def experiments_at(path: Path) -> tuple[list[Experiment], list[Path]]:
-    """The experiments, and files that begin like results but cannot be read."""
-    reports: list[Report] = []
-    samples: list[Path] = []
+def experiments_at(path: Path) -> tuple[list[LogExperiment], list[Path]]:
+    """Return the experiments, and files that begin like results but cannot be read."""
+    files = [*_candidates(path)]
+    samples = [file for file in files if _is_samples(head_of(file))]
+    reports: list[TaskReport] = []
     broken: list[Path] = []
-    for file in _candidates(path):
-        head = head_of(file)
-        if _SAMPLES.match(head) and b'"doc"' in head and (b'"resps"' in head or b"\n" not in head):
-            samples.append(file)
-        elif _RESULTS.match(head) and (b'"alias"' in head or b',none"' in head):
-            content = _content(file)
-            if content is None:
-                broken.append(file)
-            elif {"configs", "versions"} & content.keys():
-                reports.append(Report(file, content))
+    for file in files:
+        if not _is_report(head_of(file)):
+            continue
+        content = _content(file)
+        if content is None:
+            broken.append(file)
+        elif {"configs", "versions"} & content.keys():
+            reports.append(TaskReport(file, content))
     if path.is_file() and path not in [*samples, *broken, *(report.file for report in reports)]:
         return [], []
     for report in reports:
         _check_version(report)
-    return _joined(reports, samples), broken
+    return _experiments(reports, samples), broken
+
+
+def _is_samples(head: bytes) -> bool:
+    has_answers = b'"resps"' in head or b"\n" not in head
+    return _SAMPLES.match(head) is not None and b'"doc"' in head and has_answers
+
+
+def _is_report(head: bytes) -> bool:
+    return _RESULTS.match(head) is not None and (b'"alias"' in head or b',none"' in head)
 
 
 def _candidates(path: Path) -> Iterable[Path]:
-    """Of a single file, also those of the same run beside it."""
+    """Return the files at a path; of a single file, also those of the same run beside it."""
     if not path.is_file():
         return files_below(path, ".json", ".jsonl")
     head = head_of(path)
@@ -199,27 +207,30 @@ def _candidates(path: Path) -> Iterable[Path]:
     return [path, *(path.parent / name for name in beside)]
 
 
-def _joined(reports: list[Report], samples: list[Path]) -> list[Experiment]:
-    experiments: dict[tuple[Path, str], Experiment] = {}
+def _experiments(reports: list[TaskReport], samples: list[Path]) -> list[LogExperiment]:
+    experiments: dict[tuple[Path, str], LogExperiment] = {}
 
-    def experiment(folder: Path, model: str) -> Experiment:
-        return experiments.setdefault((folder, model), Experiment(folder, model))
+    def experiment(folder: Path, model: str) -> LogExperiment:
+        return experiments.setdefault((folder, model), LogExperiment(folder, model))
 
     reports = sorted(reports, key=lambda report: (report.stamp, str(report.file)))
     for report in reports:
         experiment(report.file.parent, report.model).reports.append(report)
     for file in sorted(samples, key=lambda file: (stamp_of(file), str(file))):
-        stamp = stamp_of(file)
-        task = file.stem.removesuffix(f"_{stamp}" if stamp else "").removeprefix("samples_")
         near = [report for report in reports if report.file.parent == file.parent]
-        own = [report for report in near if report.stamp == stamp] if stamp else near
-        own = [report for report in own if task in report.results]
-        known = {report.model for report in near}
-        model = (
-            own[-1].model if own else known.pop() if len(known) == 1 else file.parent.resolve().name
-        )
-        experiment(file.parent, model).add(Part(task, file, own[-1] if own else None))
+        part = _task_samples(file, near)
+        models = {report.model for report in near}
+        model = models.pop() if len(models) == 1 else file.parent.resolve().name
+        experiment(file.parent, part.report.model if part.report else model).add(part)
     return list(experiments.values())
+
+
+def _task_samples(file: Path, near: list[TaskReport]) -> TaskSamples:
+    """Return the samples of a task with the newest results of the same run, of those beside them."""
+    stamp = stamp_of(file)
+    task = file.stem.removesuffix(f"_{stamp}" if stamp else "").removeprefix("samples_")
+    own = [report for report in near if stamp in ("", report.stamp) and task in report.results]
+    return TaskSamples(task, file, own[-1] if own else None)
 
 
 def _content(file: Path) -> Fields | None:
@@ -229,7 +240,7 @@ def _content(file: Path) -> Fields | None:
         return None
 
 
-def _check_version(report: Report) -> None:
+def _check_version(report: TaskReport) -> None:
     version = report.content.get("lm_eval_version")
     numbers = re.match(r"(\d{1,6})\.(\d{1,6})", version) if isinstance(version, str) else None
     if numbers and (int(numbers[1]), int(numbers[2])) > _NEWEST:

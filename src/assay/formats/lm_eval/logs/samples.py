@@ -20,12 +20,13 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     rows_of,
 )
-from assay.formats.lm_eval.logs.asked import FIXED, Asking, Shape, arguments_of
-from assay.formats.lm_eval.logs.files import NONE, Fields, Part, Report, is_number
+from assay.formats.lm_eval.logs.asked import FIXED, AskedDocument, LoggedAsking, Shape, arguments_of
+from assay.formats.lm_eval.logs.files import NONE, TaskReport, TaskSamples, is_number
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
-from assay.formats.lm_eval.scoring.groups import Numbers
+from assay.formats.lm_eval.scoring.groups import TaskNumbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.records import Evaluation, Response
 from assay.store.keys import digest
 from assay.store.keyset import Seen
@@ -36,10 +37,10 @@ _OF_TASK = "it is aggregated by a function of the task, which a log does not hav
 _AGAIN = "some of its tasks were run again later"
 
 
-class Values:
+class LoggedValues:
     """The values of one task, by label."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Fields) -> None:
         entries = rows_of(config.get("metric_list"))
         self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
         self.sums: dict[str, list[Any]] = {}
@@ -83,10 +84,10 @@ class Values:
                 f"there are more than {_MOST_KEPT:,} values, too many to aggregate them here"
             )
         else:
-            made.ours, made.reason = self._aggregated(metric, label)
+            made.ours, made.reason = self._aggregate(metric, label)
         return made
 
-    def _aggregated(self, metric: str, label: str) -> tuple[float | None, str]:
+    def _aggregate(self, metric: str, label: str) -> tuple[float | None, str]:
         function = FUNCTIONS.get(self.aggregation(metric))
         if function is None:
             return None, _OF_TASK
@@ -99,7 +100,7 @@ class Values:
 
 
 def group_headlines(
-    report: Report, values: Mapping[str, Values], again: Sequence[str]
+    report: TaskReport, values: Mapping[str, LoggedValues], again: Sequence[str]
 ) -> list[Headline]:
     """The numbers of groups: the means of their tasks' numbers, by size or of all alike, whichever the harness took; a
     log does not say. `again`: tasks whose rows are of a later run."""
@@ -113,19 +114,19 @@ def group_headlines(
                 label=label, metric=what, value=value, stderr=stderr, where={"benchmark": group}
             )
             parts = [
-                Numbers(size=report.size(task) or 0, values={(metric, pipeline): number})
+                TaskNumbers(size=report.size(task) or 0, values={(metric, pipeline): number})
                 for task in tasks
                 if (number := values[task].mean(label)) is not None
             ]
             if not parts or {*tasks} & {*again}:
                 headline.reason = _AGAIN if parts else "none of its tasks has samples with a mean"
             else:
-                headline.ours = _pooled(parts, (metric, pipeline), value)
+                headline.ours = _group_mean(parts, (metric, pipeline), value)
             made.append(headline)
     return made
 
 
-def _pooled(parts: Sequence[Numbers], key: tuple[str, str], theirs: float | None) -> float:
+def _group_mean(parts: Sequence[TaskNumbers], key: tuple[str, str], theirs: float | None) -> float:
     numbers = [part.values[key] for part in parts]
     plain = sum(numbers) / len(numbers)
     size = sum(part.size for part in parts)
@@ -140,14 +141,14 @@ _KEY = (1 << 64) - 1
 _LONGEST_LIST = 10_000  # characters of a target that is read as a list
 
 
-class Task(NamedTuple):
+class LoggedTask(NamedTuple):
     """What all rows of a task have in common."""
 
     name: str
     benchmark: str
     model: str
     timestamp: float
-    config: Mapping[str, Any]
+    config: Fields
     request: str
 
 
@@ -168,18 +169,18 @@ class _Pipeline:
 class Samples:
     """A samples file, streamed. `rejected` lines and other odd things are counted on the way."""
 
-    def __init__(self, part: Part, task: Task, rest: Rest, odd: Counter[str]) -> None:
+    def __init__(self, part: TaskSamples, task: LoggedTask, rest: Rest, odd: Counter[str]) -> None:
         self.part = part
         self.task = task
-        self.values = Values(task.config)
+        self.values = LoggedValues(task.config)
         self.rejected: list[str] = []
         self._rest, self._odd = rest, odd
-        self._asking = Asking(task.config)
+        self._asking = LoggedAsking(task.config)
         self._shape = Shape(())
         self._answered = Seen()
         self._pipelines: dict[str, _Pipeline] = {}
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
-        facets: dict[str, Any] = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
+        facets: Fields = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
         self._metadata = {**facets, "benchmark": task.benchmark}
         self._item_metadata = {
             "benchmark": task.benchmark,
@@ -260,17 +261,6 @@ class Samples:
         hashes = ("doc_hash", "prompt_hash", "target_hash")
         source: Fields = {name: getattr(sample, name) for name in hashes}
         source |= {**(rest or {}), **asked.more}
-        data = {
-            "question": asked.question,
-            "doc": sample.doc,
-            "requests": asked.requests,
-            "choices": asked.choices,
-        }
-        target = self._target(sample.target, asked.target)
-        metadata = {**self._item_metadata, "document": sample.doc_id}
-        if isinstance(target, list):
-            metadata["multiple_target"] = True
-        item = {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
         self._odd["empty"] += not asked.text and not asked.is_likelihood
         response = Response(
             item_id=id,
@@ -285,7 +275,20 @@ class Samples:
             output=asked.output,
             messages=asked.messages,
         )
-        return item, response
+        return self._item(sample, id, asked), response
+
+    def _item(self, sample: Any, id: str, asked: AskedDocument) -> Fields:
+        data = {
+            "question": asked.question,
+            "doc": sample.doc,
+            "requests": asked.requests,
+            "choices": asked.choices,
+        }
+        target = self._target(sample.target, asked.target)
+        metadata = {**self._item_metadata, "document": sample.doc_id}
+        if isinstance(target, list):
+            metadata["multiple_target"] = True
+        return {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
 
     def _target(self, text: Any, column: Any) -> Any:
         """doc_to_target's value, of which the log has the text."""
@@ -312,29 +315,33 @@ class Samples:
             invalid = filtered[0] == INVALID and filtered.count(INVALID) == len(filtered)
             details = {"filtered": filtered[0] if len(filtered) == 1 else filtered}
         rows: list[Evaluation] = []
-        key, count, task = answered[:20] + pipeline.mark, len(pipeline.labels), self.task
+        key, count = answered[:20] + pipeline.mark, len(pipeline.labels)
         for at, (field, metric, label) in enumerate(pipeline.labels):
             value = getattr(sample, field)
             if value is UNSET:
                 continue
             number = number_of(value)
             self.values.add(label, metric, value, number)
-            row = Evaluation(
-                item_id=id,
-                sample_id=f"{id}_sample_0",
-                label=label,
-                model_name=task.model,
-                passed=None if number is None else number > 0,
-                score=number,
-                detailed_results=details,
-                timestamp=task.timestamp,
-                metadata=self._metadata,
-                key=key,
-                part=(at, count),
-                responses=[answered],
-                scorer=SCORER,
-                outcome="unparsed" if invalid and number == 0 else "scored",
-                value=value if number is None else None,
-            )
+            row = self._evaluation(id, answered, label, value, number)
+            row.detailed_results, row.key, row.part = details, key, (at, count)
+            if invalid and number == 0:
+                row.outcome = "unparsed"
             rows.append(row)
         return rows
+
+    def _evaluation(
+        self, id: str, answered: str, label: str, value: Any, number: float | None
+    ) -> Evaluation:
+        return Evaluation(
+            item_id=id,
+            sample_id=f"{id}_sample_0",
+            label=label,
+            model_name=self.task.model,
+            passed=None if number is None else number > 0,
+            score=number,
+            timestamp=self.task.timestamp,
+            metadata=self._metadata,
+            responses=[answered],
+            scorer=SCORER,
+            value=value if number is None else None,
+        )

@@ -19,8 +19,14 @@ from assay.formats.lm_eval.scoring.corpora import (
     matthews_corrcoef,
     ter,
 )
-from assay.formats.lm_eval.scoring.measures import Entry, entries
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, called, registered
+from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
+from assay.formats.lm_eval.tasks.definition import (
+    Definition,
+    Fields,
+    Hook,
+    call_hook,
+    registered_value,
+)
 from assay.interfaces import IntArray
 
 Items = Sequence[Any]
@@ -31,26 +37,26 @@ Aggregation = Callable[[Items], Any]
 def aggregate(definition: Definition, metric: str, values: Items, *, sound: bool = False) -> float:
     """The metric of a task: by the entry's aggregation, a metric without an entry by the mean."""
     what = f"{metric} of {definition.task} cannot be aggregated"
-    return called(
-        lambda: float(aggregation(definition, metric, sound=sound)(restored(values))),
+    return call_hook(
+        lambda: float(aggregation(definition, metric, sound=sound)(restored_values(values))),
         what,
         definition.file,
     )
 
 
-def restored(values: Items) -> list[Any]:
+def restored_values(values: Items) -> list[Any]:
     """Values with the numbers that JSON has not."""
     return [
-        _restored(value) if isinstance(value, dict | list | tuple) else value for value in values
+        _restore(value) if isinstance(value, dict | list | tuple) else value for value in values
     ]
 
 
-def _restored(value: Any) -> Any:
+def _restore(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {NOT_FINITE}:
             return float(value[NOT_FINITE])
-        return {key: _restored(entry) for key, entry in value.items()}
-    return [_restored(entry) for entry in value] if isinstance(value, list | tuple) else value
+        return {key: _restore(entry) for key, entry in value.items()}
+    return [_restore(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def higher_is_better(definition: Definition, metric: str) -> bool | None:
@@ -63,14 +69,14 @@ def aggregation(definition: Definition, metric: str, *, sound: bool = False) -> 
     chosen = "mean" if entry is None else entry.aggregation
     if isinstance(chosen, Hook):
         return chosen.value
-    function = AGGREGATIONS.get(chosen) or registered(definition, "aggregation", str(chosen))
+    function = AGGREGATIONS.get(chosen) or registered_value(definition, "aggregation", str(chosen))
     if function is None:
         fix = f"aggregations: {', '.join(AGGREGATIONS)}"
         raise UserError(f"there is no aggregation {chosen!r}", where=definition.file, fix=fix)
     return SOUND.get(function, function) if sound else function
 
 
-def _entry(definition: Definition, metric: str) -> Entry | None:
+def _entry(definition: Definition, metric: str) -> MetricEntry | None:
     """A function that returns several metrics gives them its own aggregation: the first function of the task is taken
     for theirs."""
     listed = entries(definition)
@@ -135,7 +141,7 @@ def acc_all_stderr(items: Items) -> float:
     return mean_stderr(_questions(items, lambda idx: idx["question"]))
 
 
-def _questions(items: Items, key: Callable[[dict[str, Any]], Any]) -> list[int]:
+def _questions(items: Items, key: Callable[[Fields], Any]) -> list[int]:
     right: dict[Any, bool] = {}
     for judgement, doc in items:
         name = key(doc["idx"])
@@ -206,26 +212,28 @@ def stderr(
     iterations = min(bootstrap_iters, FEW_ITERATIONS) if metric in FEW else bootstrap_iters
     what = f"{metric} of {definition.task} has no standard error"
     with np.errstate(invalid="ignore", over="ignore"):
-        return called(_estimate, what, definition.file, chosen, restored(values), iterations, sound)
+        return call_hook(
+            _estimate, what, definition.file, chosen, restored_values(values), iterations, sound
+        )
 
 
 def _estimate(chosen: Aggregation, values: Items, iterations: int, sound: bool) -> float | None:
     if chosen in FORMULAS:
         return FORMULAS[chosen](values)
     if isinstance(chosen, Corpus):
-        scores = _corpus(chosen, values, drawn(len(values), iterations))
+        scores = _corpus(chosen, values, resamples(len(values), iterations))
     elif chosen in RESAMPLED:
-        scores = RESAMPLED[chosen](values, drawn(len(values), iterations))
+        scores = RESAMPLED[chosen](values, resamples(len(values), iterations))
     elif sound:
         table = np.fromiter(values, object, len(values))
-        draws = drawn(len(values), min(iterations, CHUNK))
+        draws = resamples(len(values), min(iterations, CHUNK))
         scores = np.array([float(chosen(table[row].tolist())) for rows in draws for row in rows])
     else:
         return None
     return float(np.std(scores, ddof=1))
 
 
-def drawn(size: int, iterations: int) -> Draws:
+def resamples(size: int, iterations: int) -> Draws:
     """Blocks of rows; a row has the numbers of the documents of one resample."""
     chunk = min(CHUNK, iterations)
     generator = np.random.RandomState()

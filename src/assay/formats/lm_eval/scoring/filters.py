@@ -1,5 +1,5 @@
-"""Filters: what becomes of a model's answers before they are scored. Each is a class with the harness's parameters, so
-that tasks' own classes can derive from them."""
+"""Filters: what becomes of a model's answers before they are scored. Each is made from the harness's parameters; those
+that tasks' own classes derive from are classes."""
 
 import re
 import sys
@@ -7,77 +7,76 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from operator import methodcaller
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Hook, called, once, registered
+from assay.formats.lm_eval.tasks.definition import (
+    Definition,
+    Fields,
+    call_hook,
+    once,
+    registered_value,
+    value_of_key,
+)
 
 Answers = Iterable[Any]
-Docs = Sequence[dict[str, Any]]
-DEFAULT: list[dict[str, Any]] = [{"name": "none", "filter": [{"function": "take_first"}]}]
+Docs = Sequence[Fields]
+Step = Callable[[Answers, Docs], Answers]
+DEFAULT: list[Fields] = [{"name": "none", "filter": [{"function": "take_first"}]}]
 
 
-def filtered(
+def filtered_responses(
     definition: Definition, docs: Docs, responses: Sequence[Sequence[Any]], *, sound: bool = False
 ) -> dict[str, list[Any]]:
-    """For each pipeline, what it makes of each request's responses; `docs` has the document of each request.
+    """Return for each pipeline what it makes of each request's responses; `docs` has the document of each request.
 
     Requests of one document can be filtered alone: no filter of the harness, and no custom filter of its tasks, reads
     another document. One that returns another number of results is refused."""
     results: dict[str, list[Any]] = {}
     what = f"the filters of {definition.task}"
     make = _sound_pipelines if sound else _pipelines
-    for name, steps in called(once, what, definition.file, definition, make).items():
+    for name, steps in call_hook(once, what, definition.file, definition, make).items():
         answers: Answers = [list(response) for response in responses]
         for step in steps:
             answers = step(answers, docs)
-        results[name] = list(answers)
-        if len(results[name]) != len(responses):
+        made = results[name] = list(answers)
+        if len(made) != len(responses):
             raise UserError(
-                f"the filter {name!r} of {definition.task} made {len(results[name])} results of {len(responses)} "
+                f"the filter {name!r} of {definition.task} made {len(made)} results of {len(responses)} "
                 "requests; filters that need all documents at once are not supported",
                 where=definition.file,
             )
     return results
 
 
-def _sound_pipelines(definition: Definition) -> dict[str, list[Callable[[Answers, Docs], Answers]]]:
+def _sound_pipelines(definition: Definition) -> dict[str, list[Step]]:
     return _pipelines(definition, sound=True)
 
 
-def _pipelines(
-    definition: Definition, *, sound: bool = False
-) -> dict[str, list[Callable[[Answers, Docs], Answers]]]:
-    return {
-        pipeline["name"]: [_step(definition, dict(step), sound) for step in pipeline["filter"]]
-        for pipeline in definition.filter_list or DEFAULT
-    }
+def _pipelines(definition: Definition, *, sound: bool = False) -> dict[str, list[Step]]:
+    made: dict[str, list[Step]] = {}
+    for pipeline in definition.filter_list or DEFAULT:
+        made[pipeline["name"]] = [_step(definition, step, sound) for step in pipeline["filter"]]
+    return made
 
 
-def _step(
-    definition: Definition, params: dict[str, Any], sound: bool
-) -> Callable[[Answers, Docs], Answers]:
-    named = params.pop("function")
+def _step(definition: Definition, keys: Fields, sound: bool) -> Step:
+    params = {key: value_of_key(value) for key, value in keys.items() if key != "function"}
+    named = keys["function"]
     what = f"the filter {named} of {definition.task}"
-    values = {
-        key: value.value if isinstance(value, Hook) else value for key, value in params.items()
-    }
-    kind = (
-        named.value
-        if isinstance(named, Hook)
-        else FILTERS.get(named) or registered(definition, "filter", named)
-    )
+    kind = value_of_key(named)
+    if isinstance(named, str):
+        kind = FILTERS.get(named) or registered_value(definition, "filter", named)
     if kind is None:
-        raise UserError(
-            f"there is no filter {named!r}",
-            where=definition.file,
-            fix=f"filters: {', '.join(FILTERS)}",
-        )
-    made = called(kind, what, definition.file, **values)
+        fix = f"filters: {', '.join(FILTERS)}"
+        raise UserError(f"there is no filter {named!r}", where=definition.file, fix=fix)
+    made: Any = call_hook(kind, what, definition.file, **params)
     if isinstance(made, RegexFilter):
         made.sound = sound
-    return lambda answers, docs: called(
-        lambda: list(made.apply(answers, docs)), what, definition.file
+    apply: Any = getattr(made, "apply", made)
+    return lambda answers, docs: call_hook(
+        lambda: list(apply(answers, docs)), what, definition.file
     )
 
 
@@ -91,58 +90,43 @@ class Filter:
         return resps
 
 
-class TakeFirstFilter(Filter):
-    def apply(self, resps: Answers, docs: Docs) -> Answers:
-        return [answers[0] for answers in resps]
+def take_first() -> Step:
+    return lambda resps, docs: [answers[0] for answers in resps]
 
 
-class TakeKFilter(Filter):
-    def __init__(self, k: int) -> None:
-        self.k = k
-
-    def apply(self, resps: Answers, docs: Docs) -> Answers:
+def take_first_k(k: int) -> Step:
+    def first(resps: Answers, docs: Docs) -> Answers:
         resps = list(resps)
-        if len(resps[0]) < self.k:
+        if len(resps[0]) < k:
+            has = len(resps[0])
             raise ValueError(
-                f"take_first_k needs {self.k} responses and has {len(resps[0])}: set `repeats` to {self.k}"
+                f"take_first_k needs {k} responses and has {has}: set `repeats` to {k}"
             )
-        return [answers[: self.k] for answers in resps]
+        return [answers[:k] for answers in resps]
+
+    return first
 
 
-class MajorityVoteFilter(Filter):
-    """The most frequent response, the first of several; as a list of one."""
-
-    def apply(self, resps: Answers, docs: Docs) -> Answers:
-        return [[Counter(answers).most_common(1)[0][0]] for answers in resps]
+def majority_vote() -> Step:
+    """Return the most frequent response, the first of several; as a list of one."""
+    return lambda resps, docs: [[Counter(answers).most_common(1)[0][0]] for answers in resps]
 
 
-class EachFilter(Filter):
-    """A filter that makes each response another."""
-
-    def each(self, text: Any) -> Any:
-        return text
-
-    def apply(self, resps: Answers, docs: Docs) -> Answers:
-        return [[self.each(answer) for answer in answers] for answers in resps]
+def _each(change: Callable[[Any], Any]) -> Step:
+    """Return the filter that makes each response another."""
+    return lambda resps, docs: [[*map(change, answers)] for answers in resps]
 
 
-def _method(name: str) -> type[EachFilter]:
-    """Return the filter that calls a method of each response."""
-    return type(name, (EachFilter,), {"each": lambda _, text: getattr(text, name)()})
+def _method(name: str) -> Callable[[], Step]:
+    return lambda: _each(methodcaller(name))
 
 
-class MapFilter(EachFilter):
-    def __init__(
-        self, mapping_dict: dict[Any, Any] | None = None, default_value: Any = None
-    ) -> None:
-        self.mapping_dict = mapping_dict or {}
-        self.default_value = default_value
-
-    def each(self, text: Any) -> Any:
-        return self.mapping_dict.get(text, self.default_value)
+def map_filter(mapping_dict: dict[Any, Any] | None = None, default_value: Any = None) -> Step:
+    known = mapping_dict or {}
+    return _each(lambda text: known.get(text, default_value))
 
 
-class RegexFilter(EachFilter):
+class RegexFilter(Filter):
     """The match number `group_select`; of several groups the first that is not empty; without a match `fallback`."""
 
     sound = False  # too few matches are no match
@@ -159,13 +143,22 @@ class RegexFilter(EachFilter):
         self.fallback = fallback
 
     def each(self, text: Any) -> Any:
-        matches = self.regex.findall(text if isinstance(text, str) else "")
+        matches = _matches(self.regex, text)
         if not matches or (self.sound and not -len(matches) <= self.group_select < len(matches)):
             return self.fallback
-        match = matches[self.group_select]
-        return (
-            next(filter(None, match), self.fallback) if isinstance(match, tuple) else match
-        ).strip()
+        return _text(matches[self.group_select], self.fallback)
+
+    def apply(self, resps: Answers, docs: Docs) -> Answers:
+        return _each(self.each)(resps, docs)
+
+
+def _matches(regex: re.Pattern[str], text: Any) -> list[Any]:
+    return regex.findall(text if isinstance(text, str) else "")
+
+
+def _text(match: Any, default: Any) -> Any:
+    """Return a match; of several groups the first that is not empty."""
+    return (next(filter(None, match), default) if isinstance(match, tuple) else match).strip()
 
 
 class POSFilter(RegexFilter):
@@ -213,15 +206,17 @@ class MultiChoiceRegexFilter(RegexFilter):
         after_colon = re.compile(rf":[\s]*({'|'.join(letters)})")
         results: list[Any] = []
         for answer in answers:
-            match = _match(self.regex, answer, self.group_select)
-            if not match:
-                text = _match(longest_first, self._plain(answer), self.group_select)
-                match = by_text.get(text, text) if text else None
-            if not match:
-                letter = _match(after_colon, answer, self.group_select)
-                match = f"({letter})" if letter else None
+            match = self._match(self.regex, answer)
+            if not match and (text := self._match(longest_first, self._plain(answer))):
+                match = by_text.get(text, text)
+            if not match and (letter := self._match(after_colon, answer)):
+                match = f"({letter})"
             results.append(match or self.fallback)
         return results
+
+    def _match(self, regex: re.Pattern[str], text: Any) -> str:
+        matches = _matches(regex, text)
+        return _text(matches[self.group_select], "") if matches else ""
 
     def _plain(self, text: str) -> str:
         for pattern in self.regexes_to_ignore or []:
@@ -229,15 +224,6 @@ class MultiChoiceRegexFilter(RegexFilter):
         if self.ignore_case:
             text = text.lower()
         return text.translate(_punctuation()) if self.ignore_punctuation else text
-
-
-def _match(regex: re.Pattern[str], text: Any, select: int) -> str | None:
-    """None without a match; of several groups the first that is not empty, or an empty text."""
-    matches = regex.findall(text if isinstance(text, str) else "")
-    if not matches:
-        return None
-    match = matches[select]
-    return (next(filter(None, match), "") if isinstance(match, tuple) else match).strip()
 
 
 @cache
@@ -248,47 +234,38 @@ def _punctuation() -> dict[int, None]:
     )
 
 
-class SPANFilter(EachFilter):
-    """Named entities as `per: x $ loc: y`, from lines or `$$` parts such as `person: x, y`."""
-
-    LABELS = {
-        **dict.fromkeys(["person", "people", "persons", "per"], "PER"),
-        **dict.fromkeys(["location", "counties", "places", "country", "continent", "loc"], "LOC"),
-        **dict.fromkeys(["organization", "company", "org"], "ORG"),
-        **dict.fromkeys(["time", "date"], "DATE"),
-    }
-    LABEL = re.compile(rf"\b({'|'.join(LABELS)})\s*:")
-
-    def each(self, text: Any) -> Any:
-        text = self.LABEL.sub(lambda match: f"{self.LABELS[match[1]]}:", text.lower())
-        text = text.replace("$$", "$").rstrip("$").replace("\n", "$").strip()
-        return " $ ".join(
-            f"{label.lower()}: {entity.strip()}"
-            for label, entities in re.findall(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)", text)
-            for entity in entities.split(",")
-            if entity.strip().lower() != "none"
-        )
+_LABELS = {
+    **dict.fromkeys(["person", "people", "persons", "per"], "PER"),
+    **dict.fromkeys(["location", "counties", "places", "country", "continent", "loc"], "LOC"),
+    **dict.fromkeys(["organization", "company", "org"], "ORG"),
+    **dict.fromkeys(["time", "date"], "DATE"),
+}
+_LABEL = re.compile(rf"\b({'|'.join(_LABELS)})\s*:")
 
 
-class CustomFilter(Filter):
-    def __init__(self, filter_fn: Callable[[Answers, Docs], Answers]) -> None:
-        self.filter_fn = filter_fn
+def _entities(text: str) -> str:
+    """Return named entities as `per: x $ loc: y`, from lines or `$$` parts such as `person: x, y`."""
+    text = _LABEL.sub(lambda match: f"{_LABELS[match[1]]}:", text.lower())
+    text = text.replace("$$", "$").rstrip("$").replace("\n", "$").strip()
+    return " $ ".join(
+        f"{label.lower()}: {entity.strip()}"
+        for label, entities in re.findall(r"\b(PER|LOC|ORG|DATE):\s*([^$]+)", text)
+        for entity in entities.split(",")
+        if entity.strip().lower() != "none"
+    )
 
-    def apply(self, resps: Answers, docs: Docs) -> Answers:
-        return self.filter_fn(resps, docs)
 
-
-FILTERS: dict[str, type[Filter]] = {
-    "take_first": TakeFirstFilter,
-    "take_first_k": TakeKFilter,
-    "majority_vote": MajorityVoteFilter,
+FILTERS: dict[str, Callable[..., Any]] = {
+    "take_first": take_first,
+    "take_first_k": take_first_k,
+    "majority_vote": majority_vote,
     "remove_whitespace": _method("strip"),
     "lowercase": _method("lower"),
     "uppercase": _method("upper"),
-    "map": MapFilter,
+    "map": map_filter,
     "regex": RegexFilter,
     "regex_pos": POSFilter,
     "multi_choice_regex": MultiChoiceRegexFilter,
-    "format_span": SPANFilter,
-    "custom": CustomFilter,
+    "format_span": lambda: _each(_entities),
+    "custom": lambda filter_fn: filter_fn,
 }

@@ -1,18 +1,17 @@
 """The numbers of a group, made of those of its tasks."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Member, leaves
+from assay.formats.lm_eval.tasks.definition import Fields, TaskMember, leaves
 
 Key = tuple[str, str]  # metric, filter
 
 
-class Numbers(msgspec.Struct, kw_only=True):
+class TaskNumbers(msgspec.Struct, kw_only=True):
     """Of a task or a group. `size` of a task is its number of documents. `weights` has, for a group's key, how much each
     of its tasks counts."""
 
@@ -22,57 +21,52 @@ class Numbers(msgspec.Struct, kw_only=True):
     weights: dict[Key, dict[str, int]] = {}
 
 
-def group_numbers(group: Member, tasks: Mapping[str, Numbers]) -> Numbers:
+def group_numbers(group: TaskMember, tasks: Mapping[str, TaskNumbers]) -> TaskNumbers:
     """Return those of one group, from all tasks below it. A group without `aggregate_metric_list` has no values."""
-    names = [leaf.name for leaf in leaves(group) if leaf.name in tasks]
-    present = [tasks[name] for name in names]
-    made = Numbers(size=sum(task.size for task in present) if group.aggregate else 0)
+    present = {leaf.name: tasks[leaf.name] for leaf in leaves(group) if leaf.name in tasks}
+    made = TaskNumbers()
+    if group.aggregate:
+        made.size = sum(task.size for task in present.values())
     for entry in group.aggregate:
-        metric = entry["metric"]
         if entry.get("aggregation", "mean") != "mean":
             what = f"a group's aggregation can only be mean, not {entry['aggregation']!r}"
             raise UserError(what, where=f"the group {group.name}")
         weigh = bool(entry.get("weight_by_size", True))  # a text is true, as in the harness
-        for pipeline in _pipelines(entry, metric, present):
-            key = (metric, pipeline)
-            weights = {
-                name: tasks[name].size if weigh else 1
-                for name in names
-                if key in tasks[name].values
-            }
-            if not weights:
-                continue
-            having = [tasks[name] for name in weights]
-            made.weights[key] = weights
-            made.values[key] = _mean([task.values[key] for task in having], weights.values())
-            stderrs = [task.stderrs.get(key) for task in having]
-            made.stderrs[key] = _stderr(stderrs, weights.values() if weigh else None)
+        for pipeline in _pipelines(entry, present.values()):
+            _add_mean(made, (entry["metric"], pipeline), present, weigh)
     return made
 
 
-def groups(members: Sequence[Member]) -> Iterator[Member]:
-    """Every group, an outer one before those inside."""
+def _add_mean(made: TaskNumbers, key: Key, tasks: Mapping[str, TaskNumbers], weigh: bool) -> None:
+    having = {name: task for name, task in tasks.items() if key in task.values}
+    if not having:
+        return
+    weights = {name: task.size if weigh else 1 for name, task in having.items()}
+    made.weights[key] = weights
+    products = (task.values[key] * weights[name] for name, task in having.items())
+    made.values[key] = sum(products) / sum(weights.values())
+    stderrs = [task.stderrs.get(key) for task in having.values()]
+    made.stderrs[key] = _stderr(stderrs, weights.values() if weigh else None)
+
+
+def groups(members: Sequence[TaskMember]) -> Iterator[TaskMember]:
+    """Yield every group, an outer one before those inside."""
     for member in members:
         if member.definition is None:
             yield member
             yield from groups(member.members)
 
 
-def _pipelines(entry: Mapping[str, Any], metric: str, present: Sequence[Numbers]) -> list[str]:
+def _pipelines(entry: Fields, present: Iterable[TaskNumbers]) -> list[str]:
     listed = entry.get("filter_list")
     if listed is None:
-        return sorted(
-            {name for task in present for measured, name in task.values if measured == metric}
-        )
+        keys = {key for task in present for key in task.values}
+        return sorted(name for metric, name in keys if metric == entry["metric"])
     return [listed] if isinstance(listed, str) else listed
 
 
-def _mean(values: Sequence[float], weights: Collection[int]) -> float:
-    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
-
-
 def _stderr(stderrs: Sequence[float | None], sizes: Collection[int] | None) -> float | None:
-    """With sizes, from the pooled variance; without, of the plain mean of independent means."""
+    """Return with sizes the error from the pooled variance; without, that of the plain mean of independent means."""
     present = [error for error in stderrs if error is not None]
     if len(present) != len(stderrs):
         return None

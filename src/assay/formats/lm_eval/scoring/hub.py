@@ -20,6 +20,7 @@ from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
 from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.text.error_rate import distance
 from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
 from assay.text.translation import require_sacrebleu
@@ -31,7 +32,7 @@ _LIMITS = SandboxLimits(
 )  # evaluate's time
 
 
-class Metric(NamedTuple):
+class HubMetric(NamedTuple):
     """What `evaluate.load` returns."""
 
     name: str
@@ -67,21 +68,23 @@ def _f1(
     average: str | None = "binary",
     pos_label: int = 1,
     labels: Sequence[int] | None = None,
-) -> dict[str, Any]:
-    guesses, golds = [int(guess) for guess in predictions], [int(gold) for gold in references]
+) -> Fields:
+    guesses, golds = [*map(int, predictions)], [*map(int, references)]
     if labels is not None and average == "micro":
         raise ValueError("f1 has no micro average over some of the labels")
     labels = sorted({*golds, *guesses}) if labels is None else labels
-    if average == "binary" and (len(labels) > 2 or (len(labels) == 2 and pos_label not in labels)):
+    is_binary = average == "binary"
+    if is_binary and (len(labels) > 2 or (len(labels) == 2 and pos_label not in labels)):
         raise ValueError(
             f"f1 needs two classes, one of them {pos_label}, and there are {labels[:5]}"
         )
-    scores, support = class_scores(golds, guesses, [pos_label] if average == "binary" else labels)
+    scores, support = class_scores(golds, guesses, [pos_label] if is_binary else labels)
     if average is None:
         return {"f1": scores}
     if average == "micro":
         return {"f1": sum(map(int.__eq__, golds, guesses)) / len(golds)}
-    return {"f1": float(np.average(scores, weights=support if average == "weighted" else None))}
+    weights = support if average == "weighted" else None
+    return {"f1": float(np.average(scores, weights=weights))}
 
 
 def _rouge(
@@ -90,20 +93,15 @@ def _rouge(
     rouge_types: Sequence[str] = ("rouge1", "rouge2", "rougeL", "rougeLsum"),
     use_aggregator: bool = True,
     use_stemmer: bool = False,
-) -> dict[str, Any]:
+) -> Fields:
     """F-measures; of several references the best. The aggregate is the middle of a bootstrap of means, which depends on
     a random state: here that at the start of the harness's run."""
     listed = [[gold] if isinstance(gold, str) else gold for gold in references]
     pairs = list(zip(predictions, listed, strict=True))
     generator = np.random.RandomState(_SEED)
-    made: dict[str, Any] = {}
+    made: Fields = {}
     for kind in rouge_types:
-        scores = np.array(
-            [
-                max(_overlap(kind, text, gold, use_stemmer) for gold in golds)
-                for text, golds in pairs
-            ]
-        )
+        scores = np.array([_best_overlap(kind, *pair, use_stemmer) for pair in pairs])
         made[kind] = scores.tolist()
         if use_aggregator:
             size = len(scores)
@@ -115,6 +113,10 @@ def _rouge(
     return made
 
 
+def _best_overlap(kind: str, text: str, references: Sequence[str], stem: bool) -> float:
+    return max(_overlap(kind, text, reference, stem) for reference in references)
+
+
 def _overlap(kind: str, text: str, reference: str, stem: bool) -> float:
     if kind == "rougeLsum":
         return rouge_l_sum(text, reference, stem).f1
@@ -124,9 +126,7 @@ def _overlap(kind: str, text: str, reference: str, stem: bool) -> float:
     return rouge_n(ours, theirs, int(kind.removeprefix("rouge"))).f1
 
 
-def _bleu(
-    predictions: Sequence[str], references: Sequence[Any], max_order: int = 4
-) -> dict[str, Any]:
+def _bleu(predictions: Sequence[str], references: Sequence[Any], max_order: int = 4) -> Fields:
     require_sacrebleu()
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
@@ -134,22 +134,21 @@ def _bleu(
     sums = np.zeros((max_order, 2))
     length = reference_length = 0
     for prediction, gold in zip(predictions, references, strict=True):
-        answer, *texts = (
-            split(text).split()
-            for text in (prediction, *([gold] if isinstance(gold, str) else gold))
-        )
+        listed = [gold] if isinstance(gold, str) else gold
+        answer, *texts = (split(text).split() for text in [prediction, *listed])
         length += len(answer)
         reference_length += min(map(len, texts))
         for order in range(max_order):
-            grams, *others = (
-                Counter(zip(*(text[at:] for at in range(order + 1)), strict=False))
-                for text in (answer, *texts)
-            )
+            grams, *others = (_grams(text, order + 1) for text in [answer, *texts])
             sums[order] += (grams & reduce(or_, others)).total(), grams.total()
     precisions = [float(hits / total) if total else 0.0 for hits, total in sums]
     penalty = 1.0 if length > reference_length else math.exp(1 - reference_length / length)
     mean = math.exp(sum(map(math.log, precisions)) / max_order) if min(precisions) > 0 else 0.0
     return {"bleu": mean * penalty, "precisions": precisions, "brevity_penalty": penalty}
+
+
+def _grams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(words[at:] for at in range(size)), strict=False))
 
 
 def _wer(predictions: Sequence[str], references: Sequence[str]) -> float:
@@ -171,34 +170,30 @@ def _code_eval(
     **_: Any,
 ) -> tuple[dict[str, float], dict[int, list[Any]]]:
     """pass@k (Chen et al. 2021): the mean over tasks of 1 − C(n − c, k) / C(n, k), for each k that all tasks reach."""
-    sandbox = SANDBOX.get()
-    if sandbox is None:
-        raise UserError(
-            "its answers are code, which is run to score them",
-            fix="add --unsafe-code if you want that",
-        )
-    level = level_here(sandbox == "weak")
+    level = _sandbox_level()
     results: dict[int, list[Any]] = {}
     for task, (candidates, test) in enumerate(zip(predictions, references, strict=True)):
-        results[task] = []
-        for number, code in enumerate(candidates):
-            verdict = run_tests(code, [test], None, _LIMITS, level)
-            result = "passed" if verdict.passed else f"failed: {'; '.join(verdict.problems)}"
-            outcome = {
-                "task_id": task,
-                "passed": bool(verdict.passed),
-                "result": result,
-                "completion_id": number,
-            }
-            results[task].append((number, outcome))
-    counts = [
-        (len(runs), sum(outcome["passed"] for _, outcome in runs)) for runs in results.values()
-    ]
+        verdicts = [run_tests(code, [test], None, _LIMITS, level) for code in candidates]
+        results[task] = [_outcome(task, *each) for each in enumerate(verdicts)]
+    counts = [(len(runs), sum(run["passed"] for _, run in runs)) for runs in results.values()]
     reached = [size for size in k if all(total >= size for total, _ in counts)]
-    return {
-        f"pass@{size}": float(np.mean([_pass_at(*count, size) for count in counts]))
-        for size in reached
-    }, results
+    shares = {size: np.mean([_pass_at(*count, size) for count in counts]) for size in reached}
+    return {f"pass@{size}": float(share) for size, share in shares.items()}, results
+
+
+def _sandbox_level() -> Any:
+    sandbox = SANDBOX.get()
+    if sandbox is None:
+        what = "its answers are code, which is run to score them"
+        raise UserError(what, fix="add --unsafe-code if you want that")
+    return level_here(sandbox == "weak")
+
+
+def _outcome(task: int, number: int, verdict: Any) -> tuple[int, Fields]:
+    result = "passed" if verdict.passed else f"failed: {'; '.join(verdict.problems)}"
+    passed = bool(verdict.passed)
+    outcome = {"task_id": task, "passed": passed, "result": result, "completion_id": number}
+    return number, outcome
 
 
 def _pass_at(total: int, right: int, k: int) -> float:

@@ -11,6 +11,8 @@ import msgspec
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.facade.sources import install_line
 
+Fields = dict[str, Any]  # the keys of a YAML file, a document, parameters
+
 
 class Hook:
     """`!function module.name`, written in a YAML file of `folder`; nothing is imported before its value is needed.
@@ -60,22 +62,22 @@ class Hook:
 
 
 OutputType = Literal["generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling"]
-Template = str | int | list[Any] | dict[str, Any] | Hook | None
+Template = str | int | list[Any] | Fields | Hook | None
 
 
-def default_generation(until: str = "\n\n") -> dict[str, Any]:
+def default_generation(until: str = "\n\n") -> Fields:
     """Return how the harness generates where a task does not say it."""
     return {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": [until]}
 
 
-class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class FewShotKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """How examples are chosen and shown; what is unset is the task's own."""
 
     sampler: str | Hook = "default"
     split: str | None = None
     process_docs: Hook | None = None
     fewshot_indices: list[int] | None = None
-    samples: list[dict[str, Any]] | Hook | None = None
+    samples: list[Fields] | Hook | None = None
     doc_to_text: Template = None
     doc_to_choice: Template = None
     doc_to_target: Template = None
@@ -84,7 +86,7 @@ class FewShot(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     target_delimiter: str | None = None
 
 
-class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
     """One task. `file` is where it is written; `changes` has what a caller changed: key → (as defined, as run)."""
 
     task: str
@@ -93,7 +95,7 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     task_alias: str | None = None
     dataset_path: str | None = None
     dataset_name: str | None = None
-    dataset_kwargs: dict[str, Any] | None = None
+    dataset_kwargs: Fields | None = None
     custom_dataset: Hook | None = None
     training_split: str | None = None
     validation_split: str | None = None
@@ -111,20 +113,20 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     description: str = ""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
-    fewshot_config: FewShot = msgspec.field(default_factory=FewShot)
+    fewshot_config: FewShotKeys = msgspec.field(default_factory=FewShotKeys)
     num_fewshot: int | None = None
-    metric_list: list[dict[str, Any]] | None = None
+    metric_list: list[Fields] | None = None
     output_type: OutputType = "generate_until"
-    generation_kwargs: dict[str, Any] | None = None
+    generation_kwargs: Fields | None = None
     repeats: int = 1
-    filter_list: list[dict[str, Any]] | None = None
+    filter_list: list[Fields] | None = None
     should_decontaminate: bool = False
     doc_to_decontamination_query: str | None = None
     gen_prefix: str | None = None
-    metadata: dict[str, Any] = {}
+    metadata: Fields = {}
 
 
-class Document(msgspec.Struct, kw_only=True):
+class TaskDocument(msgspec.Struct, kw_only=True):
     """A document with what is asked about it. `messages` of a request have a `delimiter` each: the plain text is all
     contents and delimiters, a chat has the contents only.
 
@@ -134,36 +136,36 @@ class Document(msgspec.Struct, kw_only=True):
     """
 
     id: int
-    doc: dict[str, Any]
+    doc: Fields
     target: Any
     choices: list[str] | None = None
-    requests: list["Asked"]
+    requests: list["TaskRequest"]
     multiple_target: bool = False
     error: str = ""
 
 
-class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TaskRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One request: a generation with `params` (the harness's generation_kwargs), or the likelihood of `continuation`
     after the messages; `rolling`: of a whole text."""
 
     messages: list[dict[str, str]]
-    params: dict[str, Any] = {}
+    params: Fields = {}
     continuation: str | None = None
     rolling: bool = False
 
 
-class Member(msgspec.Struct, kw_only=True):
+class TaskMember(msgspec.Struct, kw_only=True):
     """A task or a group of a group; a group's numbers are made of its tasks' by `aggregate`."""
 
     name: str
     alias: str | None = None
     definition: Definition | None = None
-    members: list["Member"] = []
-    aggregate: list[dict[str, Any]] = []
+    members: list["TaskMember"] = []
+    aggregate: list[Fields] = []
     version: Any = None
 
 
-def leaves(member: Member) -> list[Member]:
+def leaves(member: TaskMember) -> list[TaskMember]:
     """The tasks of a group and of the groups inside, in order."""
     if member.definition:
         return [member]
@@ -171,8 +173,6 @@ def leaves(member: Member) -> list[Member]:
 
 
 T = TypeVar("T")
-_made: dict[tuple[int, Callable[..., Any]], tuple[Definition, Any]] = {}
-_MOST_KEPT = 4096
 
 
 def own_line(error: BaseException) -> str:
@@ -188,7 +188,7 @@ class HookError(UserError):
     """What a function of a task raised, or the harness's own rule, for one document."""
 
 
-def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **params: Any) -> T:
+def call_hook(function: Callable[..., T], what: str, where: str, /, *args: Any, **params: Any) -> T:
     """The function's value; `where` is the task's file, for errors that no line of a hook's module raised."""
     try:
         return function(*args, **params)
@@ -196,16 +196,14 @@ def called(function: Callable[..., T], what: str, where: str, /, *args: Any, **p
         raise
     except Exception as error:
         place = own_line(error) or where
-        fix = (
-            install_line(error.name)
-            if isinstance(error, ModuleNotFoundError) and error.name
-            else ""
-        )
+        missing = error.name if isinstance(error, ModuleNotFoundError) else ""
+        fix = install_line(missing) if missing else ""
         raise HookError(f"{what}: {type(error).__name__}: {error}", where=place, fix=fix) from error
 
 
-def registered(definition: Definition, kind: str, name: str) -> Any:
-    """What a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none did."""
+def registered_value(definition: Definition, kind: str, name: str) -> Any:
+    """Return what a module of the task's hooks registered as a `filter`, `metric` or `aggregation`; None if none
+    did."""
     from assay.formats.lm_eval.facade import importing
     from assay.formats.lm_eval.tasks.task_keys import hooks_in
 
@@ -215,11 +213,13 @@ def registered(definition: Definition, kind: str, name: str) -> Any:
 
 
 def once(definition: Definition, make: Callable[[Definition], T]) -> T:
-    """What `make` makes of a definition, made once: definitions are not changed after they are read."""
-    key = (id(definition), make)
-    kept = _made.get(key)
-    if kept is None or kept[0] is not definition:
-        if len(_made) >= _MOST_KEPT:
-            _made.clear()
-        kept = _made[key] = (definition, make(definition))
-    return kept[1]
+    """Return what `make` makes of a definition, made once: definitions are not changed after they are read."""
+    kept: Fields = vars(definition)
+    if make.__name__ not in kept:
+        kept[make.__name__] = make(definition)
+    return kept[make.__name__]
+
+
+def value_of_key(value: Any) -> Any:
+    """Return a key's value; of a hook that of its function."""
+    return value.value if isinstance(value, Hook) else value

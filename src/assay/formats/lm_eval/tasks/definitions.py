@@ -2,15 +2,15 @@
 
 import difflib
 import glob
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Member, leaves
-from assay.formats.lm_eval.tasks.index import Entry, Index, Progress, entry_of, index
+from assay.formats.lm_eval.tasks.definition import Definition, Fields, TaskMember, leaves
+from assay.formats.lm_eval.tasks.index import IndexEntry, Progress, TaskIndex, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
 
 _GROUP_KEYS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata"}
@@ -20,17 +20,17 @@ def members(
     names: Sequence[str],
     *,
     include_path: Sequence[str | Path] = (),
-    overrides: Mapping[str, Any] | None = None,
+    overrides: Fields | None = None,
     progress: Progress | None = None,
-) -> list[Member]:
-    """What the names stand for, in their order. A tag stands for its tasks, a pattern for all names that match it.
+) -> list[TaskMember]:
+    """Return what the names stand for, in their order. A tag stands for its tasks, a pattern for all names that match it.
 
     `overrides` are keys of the task that replace those of its YAML; `generation_kwargs` and `metadata` are updated, and
     `num_fewshot` leaves a task alone that says 0. They are in `changes` of every definition.
     """
     whole = index(include_path, progress)
     build = _Build(whole, overrides or {})
-    items: dict[str, Member] = {}
+    items: dict[str, TaskMember] = {}
     for entry in _entries(
         [part.strip() for name in names for part in name.split(",") if part.strip()], whole
     ):
@@ -40,13 +40,13 @@ def members(
     return list(items.values())
 
 
-def definitions(items: Sequence[Member]) -> list[Definition]:
-    """The tasks of members, each once, in order."""
+def definitions(items: Sequence[TaskMember]) -> list[Definition]:
+    """Return the tasks of members, each once, in order."""
     found = [leaf.definition for item in items for leaf in leaves(item)]
     return list({task.task: task for task in found if task is not None}.values())
 
 
-def _entries(names: Sequence[str], whole: Index) -> Iterator[Entry]:
+def _entries(names: Sequence[str], whole: TaskIndex) -> Iterator[IndexEntry]:
     for name in dict.fromkeys(names):
         path = Path(name).expanduser()
         if name.endswith(".yaml"):
@@ -66,7 +66,7 @@ def _entries(names: Sequence[str], whole: Index) -> Iterator[Entry]:
         yield from (_of_file(Path(file)) for file in files)
 
 
-def _matches(name: str, whole: Index) -> list[Entry]:
+def _matches(name: str, whole: TaskIndex) -> list[IndexEntry]:
     if name in whole.entries:
         return [whole.entries[name]]
     if not set(name) & set("*?["):
@@ -74,7 +74,7 @@ def _matches(name: str, whole: Index) -> list[Entry]:
     return [whole.entries[match] for match in sorted(whole.entries) if fnmatchcase(match, name)]
 
 
-def _unknown(name: str, whole: Index) -> UserError:
+def _unknown(name: str, whole: TaskIndex) -> UserError:
     broken = next((file for file in whole.broken if Path(file.file).stem == name), None)
     if broken:
         return UserError(
@@ -92,7 +92,7 @@ def _unknown(name: str, whole: Index) -> UserError:
     return UserError(f"there is no benchmark {name!r}", fix=fix)
 
 
-def _of_file(file: Path) -> Entry:
+def _of_file(file: Path) -> IndexEntry:
     entry = entry_of(load(file), str(file.resolve()))
     if entry is None:
         raise UserError(
@@ -101,7 +101,7 @@ def _of_file(file: Path) -> Entry:
     return entry
 
 
-def _check_shared(items: Sequence[Member]) -> None:
+def _check_shared(items: Sequence[TaskMember]) -> None:
     owner: dict[str, str] = {}
     for item in items:
         for task in definitions([item]):
@@ -113,13 +113,13 @@ def _check_shared(items: Sequence[Member]) -> None:
 class _Build:
     """Members of one request; each YAML file is read once."""
 
-    def __init__(self, whole: Index, overrides: Mapping[str, Any]) -> None:
+    def __init__(self, whole: TaskIndex, overrides: Fields) -> None:
         self.whole = whole
         self.overrides = overrides
-        self.parsed: dict[Path, dict[str, Any]] = {}
+        self.parsed: dict[Path, Fields] = {}
         self.open: list[str] = []  # groups that are being built, the outermost first
 
-    def entry(self, entry: Entry, outer: Mapping[str, Any]) -> list[Member]:
+    def entry(self, entry: IndexEntry, outer: Fields) -> list[TaskMember]:
         """`outer`: keys that a group sets for its tasks."""
         if entry.kind == "tag":
             tasks = [self.whole.entries.get(name) for name in entry.members]
@@ -127,16 +127,14 @@ class _Build:
         keys = load(Path(entry.file), self.parsed)
         if entry.kind == "group":
             return [self.group(entry.name, keys, outer, entry.file)]
-        return [self.made({**keys, **outer}, entry.file)]
+        return [self.task({**keys, **outer}, entry.file)]
 
-    def made(self, keys: Mapping[str, Any], file: str) -> Member:
+    def task(self, keys: Fields, file: str) -> TaskMember:
         task = definition(keys, file, self.overrides)
         version = task.metadata.get("version")
-        return Member(name=task.task, alias=task.task_alias, definition=task, version=version)
+        return TaskMember(name=task.task, alias=task.task_alias, definition=task, version=version)
 
-    def group(
-        self, name: str, keys: Mapping[str, Any], outer: Mapping[str, Any], file: str
-    ) -> Member:
+    def group(self, name: str, keys: Fields, outer: Fields, file: str) -> TaskMember:
         if name in self.open:
             raise UserError(
                 f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}",
@@ -145,12 +143,12 @@ class _Build:
         own = {key: value for key, value in keys.items() if key not in {*_GROUP_KEYS, "tag"}}
         aggregate = keys.get("aggregate_metric_list") or []
         self.open.append(name)
-        children: dict[str, Member] = {}
+        children: dict[str, TaskMember] = {}
         for item in list_of(keys.get("task")):
             inner = self.member(item, name, {**own, **outer}, file)
             children |= {child.name: child for child in inner}
         self.open.pop()
-        return Member(
+        return TaskMember(
             name=name,
             alias=keys.get("group_alias"),
             members=list(children.values()),
@@ -158,26 +156,25 @@ class _Build:
             version=fields_of(keys.get("metadata")).get("version"),
         )
 
-    def member(self, item: Any, group: str, outer: Mapping[str, Any], file: str) -> list[Member]:
-        """A line of a group's list: a name, a name with keys, or a group or task that is written there."""
+    def member(self, item: Any, group: str, outer: Fields, file: str) -> list[TaskMember]:
+        """Return what a line of a group's list stands for: a name, a name with keys, or a group or task that is written
+        there."""
         keys = fields_of(item) if isinstance(item, dict) else {"task": item}
-        name = keys.get("group", keys.get("task"))
+        is_group = "group" in keys
+        name = keys["group"] if is_group else keys.get("task")
         if not isinstance(name, str):
-            raise UserError(
-                f"a member of the group {group!r} has neither `task` nor `group`", where=file
-            )
+            what = f"a member of the group {group!r} has neither `task` nor `group`"
+            raise UserError(what, where=file)
         entry = self.whole.entries.get(name)
         if entry is not None:
-            own = {key: value for key, value in keys.items() if key not in ("group", "task")}
-            if "group" in keys or entry.kind == "group":
-                own = {key: value for key, value in own.items() if key not in _GROUP_KEYS}
+            left_out = _GROUP_KEYS if is_group or entry.kind == "group" else {"group", "task"}
+            own = {key: value for key, value in keys.items() if key not in left_out}
             return self.entry(entry, {**outer, **own})
-        if "group" in keys:
+        if is_group:
             return [self.group(f"{group}::{name}", keys, outer, file)]
         if len(keys) == 1:
             unknown = _unknown(name, self.whole)
-            raise UserError(
-                f"a member of the group {group!r}: {unknown.what}", where=file, fix=unknown.fix
-            )
+            what = f"a member of the group {group!r}: {unknown.what}"
+            raise UserError(what, where=file, fix=unknown.fix)
         keys = with_includes(keys, Path(file), self.parsed)
-        return [self.made({**outer, **keys, "task": f"{group}::{name}"}, "")]
+        return [self.task({**outer, **keys, "task": f"{group}::{name}"}, "")]

@@ -15,6 +15,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.lm_eval.facade.sources import installed_tasks, missing
+from assay.formats.lm_eval.tasks.definition import Fields
 from assay.store.files import state_folder, write_file
 
 Kind = Literal["task", "group", "tag", "class"]
@@ -23,7 +24,7 @@ _IGNORED = ("__pycache__", ".ipynb_checkpoints")
 _FORMAT = 3  # of the file; a change makes every index anew
 
 
-class Entry(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
+class IndexEntry(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
     """A name. `members`: a tag's tasks in order, or what a group lists; `refusal`: why it cannot run anywhere;
     `packages`: those that its hooks import besides Python's and Assay's own; `hub_metrics`: metrics whose code the
     hooks take from the hub."""
@@ -44,12 +45,12 @@ class Entry(msgspec.Struct, array_like=True, omit_defaults=True, gc=False):
 
     @property
     def unsupported(self) -> str:
-        """Why it cannot run on this machine; "" if it can."""
+        """Return why it cannot run on this machine; "" if it can."""
         hub = f"needs code of the hub: {', '.join(self.hub_metrics)}" if self.hub_metrics else ""
         return self.refusal or hub or (missing(self.packages) if self.packages else "")
 
 
-class Broken(msgspec.Struct, array_like=True):
+class BrokenFile(msgspec.Struct, array_like=True):
     """A file that is not a task, with the reason."""
 
     file: str
@@ -57,20 +58,20 @@ class Broken(msgspec.Struct, array_like=True):
     where: str = ""
 
 
-class Index(msgspec.Struct, array_like=True):
-    entries: dict[str, Entry] = {}
-    broken: list[Broken] = []
+class TaskIndex(msgspec.Struct, array_like=True):
+    entries: dict[str, IndexEntry] = {}
+    broken: list[BrokenFile] = []
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _StoredIndex(msgspec.Struct, array_like=True):
     stamp: str
     outside: dict[str, str]  # included files that are not in the folder, with their stamps
-    entries: list[Entry]
-    broken: list[Broken]
+    entries: list[IndexEntry]
+    broken: list[BrokenFile]
 
 
 def roots(include_path: Sequence[str | Path] = ()) -> list[Path]:
-    """Folders of tasks, the last of which has the last word: an installed lm-eval's, those of ASSAY_TASKS, then
+    """Return folders of tasks, the last of which has the last word: an installed lm-eval's, those of ASSAY_TASKS, then
     those that are asked for."""
     folders = [
         installed_tasks(),
@@ -87,11 +88,11 @@ def roots(include_path: Sequence[str | Path] = ()) -> list[Path]:
     return list(dict.fromkeys(reversed(paths)))[::-1]
 
 
-def index(include_path: Sequence[str | Path] = (), progress: Progress | None = None) -> Index:
-    """Every name of the folders; one of a later folder replaces that of an earlier one."""
-    whole = Index(entries={}, broken=[])
+def index(include_path: Sequence[str | Path] = (), progress: Progress | None = None) -> TaskIndex:
+    """Return every name of the folders; one of a later folder replaces that of an earlier one."""
+    whole = TaskIndex(entries={}, broken=[])
     for root in roots(include_path):
-        kept = _read(root) or _make(root, progress)
+        kept = _stored_index(root) or _make(root, progress)
         whole.entries.update((entry.name, entry) for entry in kept.entries)
         whole.broken += kept.broken
     return whole
@@ -102,30 +103,30 @@ def _place(root: Path) -> Path:
     return state_folder() / "benchmarks" / f"{name}.msgpack"
 
 
-def _read(root: Path) -> _Kept | None:
+def _stored_index(root: Path) -> _StoredIndex | None:
     try:
-        kept = msgspec.msgpack.decode(_place(root).read_bytes(), type=_Kept)
+        kept = msgspec.msgpack.decode(_place(root).read_bytes(), type=_StoredIndex)
     except (OSError, msgspec.MsgspecError):
         return None
     is_current = kept.stamp == _stamp(root) and all(
-        _of(file) == state for file, state in kept.outside.items()
+        _state(file) == state for file, state in kept.outside.items()
     )
     return kept if is_current else None
 
 
 def _stamp(root: Path) -> str:
-    """What a folder is: an installed package's version; for other folders the names, sizes and times of all files."""
+    """Return what a folder is: an installed package's version; for other folders the names, sizes and times of all files."""
     package = root.parent
     installed = [name.name for name in package.parent.glob(f"{package.name}-*.dist-info")]
     if package.name == "lm_eval" and installed:
-        return f"{_FORMAT} {sorted(installed)} {_of(package)}"
+        return f"{_FORMAT} {sorted(installed)} {_state(package)}"
     state = hashlib.blake2b(digest_size=16)
     for path in sorted(_files(str(root))):
-        state.update(f"{path} {_of(path)}\n".encode())
+        state.update(f"{path} {_state(path)}\n".encode())
     return f"{_FORMAT} {state.hexdigest()}"
 
 
-def _of(file: str | Path) -> str:
+def _state(file: str | Path) -> str:
     try:
         state = os.stat(file)
     except OSError:
@@ -143,82 +144,86 @@ def _files(folder: str) -> Iterator[str]:
                 yield entry.path
 
 
-def _make(root: Path, progress: Progress | None) -> _Kept:
+def _make(root: Path, progress: Progress | None) -> _StoredIndex:
     from assay.formats.lm_eval.tasks.task_keys import load
 
     stamp = _stamp(root)
     files = sorted(path for path in _files(str(root)) if path.endswith(".yaml"))
-    parsed: dict[Path, dict[str, Any]] = {}
-    entries: dict[str, Entry] = {}
-    broken: list[Broken] = []
+    parsed: dict[Path, Fields] = {}
+    entries: dict[str, IndexEntry] = {}
+    broken: list[BrokenFile] = []
     for number, file in enumerate(files):
         if progress and number % 100 == 0:
             progress(number, len(files))
         try:
             _add(entries, load(Path(file), parsed), file)
-        except (UserError, OSError) as error:
-            problem = (
-                (error.what, error.where) if isinstance(error, UserError) else (str(error), "")
-            )
-            broken.append(Broken(file, *problem))
+        except UserError as error:
+            broken.append(BrokenFile(file, error.what, error.where))
+        except OSError as error:
+            broken.append(BrokenFile(file, str(error)))
     if progress:
         progress(len(files), len(files))
-    outside = {str(file): _of(file) for file in parsed if not file.is_relative_to(root)}
-    kept = _Kept(stamp, outside, list(entries.values()), broken)
+    outside = {str(file): _state(file) for file in parsed if not file.is_relative_to(root)}
+    made = _StoredIndex(stamp, outside, list(entries.values()), broken)
+    place = _place(root)
     try:
-        _place(root).parent.mkdir(parents=True, exist_ok=True)
-        write_file(_place(root), msgspec.msgpack.encode(kept))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_file(place, msgspec.msgpack.encode(made))
     except OSError:  # a machine without a writable home makes its index each time
         pass
-    return kept
+    return made
 
 
-def _add(entries: dict[str, Entry], keys: dict[str, Any], file: str) -> None:
+def _add(entries: dict[str, IndexEntry], keys: Fields, file: str) -> None:
     entry = entry_of(keys, file)
     if entry is None or entry.name in entries:  # the first file of a folder has the name
         return
     entries[entry.name] = entry
     for tag in entry.tags if entry.kind != "group" else ():
-        of_tag = entries.setdefault(tag, Entry(tag, "tag"))
+        of_tag = entries.setdefault(tag, IndexEntry(tag, "tag"))
         of_tag.members = tuple(sorted({*of_tag.members, entry.name}))
 
 
-def entry_of(keys: dict[str, Any], file: str) -> Entry | None:
-    """What the keys of a file define; None for a fragment."""
-    from assay.formats.lm_eval.tasks.task_keys import packages, refusal
-
-    kind: Kind = "class" if "class" in keys else "group" if "group" in keys else "task"
+def entry_of(keys: Fields, file: str) -> IndexEntry | None:
+    """Return what the keys of a file define; None for a fragment."""
+    kind: Kind = "class" if "class" in keys else "task"
+    if "group" in keys and kind == "task":
+        kind = "group"
     name = keys.get("group" if kind == "group" else "task")
     if name is None:
         return None
     if not isinstance(name, str):
         raise UserError(f"the name of the {kind} is not a text: {name!r}", where=file)
-    tag = keys.get("tag") or []
-    tags = tuple(str(part) for part in (cast("list[Any]", tag) if isinstance(tag, list) else [tag]))
+    entry = IndexEntry(name, kind, file, tags=tuple(map(str, _several(keys.get("tag") or []))))
     if kind == "group":
-        return Entry(name, kind, file, members=_member_names(keys.get("task")), tags=tags)
+        members = keys.get("task")
+        entry.members = _member_names(_several(members)) if isinstance(members, list) else ()
+    else:
+        _describe(entry, keys)
+    return entry
+
+
+def _several(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+def _describe(entry: IndexEntry, keys: Fields) -> None:
+    """Say what a task asks, and what it needs."""
+    from assay.formats.lm_eval.tasks.task_keys import packages, refusal
+
     shots = keys.get("num_fewshot")
-    needed, from_hub = packages(keys)
-    return Entry(
-        name,
-        kind,
-        file,
-        tags=tags,
-        output_type=str(keys.get("output_type") or "generate_until"),
-        dataset_path=str(keys.get("dataset_path") or ""),
-        dataset_name=str(keys.get("dataset_name") or ""),
-        num_fewshot=shots if isinstance(shots, int) else None,
-        refusal=refusal(keys) or failing(file),
-        packages=needed,
-        hub_metrics=from_hub,
-        is_unsafe=keys.get("unsafe_code", False) is not False,
-    )
+    entry.output_type = str(keys.get("output_type") or "generate_until")
+    entry.dataset_path = str(keys.get("dataset_path") or "")
+    entry.dataset_name = str(keys.get("dataset_name") or "")
+    entry.num_fewshot = shots if isinstance(shots, int) else None
+    entry.refusal = refusal(keys) or failing(entry.file)
+    entry.packages, entry.hub_metrics = packages(keys)
+    entry.is_unsafe = keys.get("unsafe_code", False) is not False
 
 
-def _member_names(members: Any) -> tuple[str, ...]:
-    listed = cast("list[Any]", members) if isinstance(members, list) else []
+def _member_names(members: list[Any]) -> tuple[str, ...]:
     names = [
-        part.get("group", part.get("task")) if isinstance(part, dict) else part for part in listed
+        part.get("group", part.get("task")) if isinstance(part, dict) else part for part in members
     ]
     return tuple(str(name) for name in names if name is not None)
 
@@ -236,7 +241,7 @@ _FAILING = {  # by the file's path in the folder of tasks
 
 
 def failing(file: str) -> str:
-    """Why the task of this file cannot run; "" if nothing is known, and for tasks of other folders."""
+    """Return why the task of this file cannot run; "" if nothing is known, and for tasks of other folders."""
     _, _, inside = Path(file).as_posix().rpartition(_TASKS)
     return next(
         (reason for pattern, reason in _FAILING.items() if fnmatchcase(inside, pattern)), ""

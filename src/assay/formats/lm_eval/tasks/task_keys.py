@@ -16,7 +16,8 @@ from assay.formats.lm_eval.facade.importing import METRICS, NAMES
 from assay.formats.lm_eval.facade.sources import ALWAYS, PACKAGE, reach, source
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
-    FewShot,
+    FewShotKeys,
+    Fields,
     Hook,
     OutputType,
     default_generation,
@@ -24,7 +25,7 @@ from assay.formats.lm_eval.tasks.definition import (
 from assay.parameters import nearest
 
 # files that were read already, so that many can include one
-Parsed = MutableMapping[Path, dict[str, Any]]
+Parsed = MutableMapping[Path, Fields]
 _Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -39,10 +40,8 @@ def _hook(loader: _Loader, node: yaml.Node) -> Hook:
 _Loader.add_constructor("!function", _hook)
 
 
-def load(
-    file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None
-) -> dict[str, Any]:
-    """The file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
+def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None) -> Fields:
+    """Return the file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
 
     As in the harness a file may be included once only, even where two paths lead to it.
     """
@@ -57,18 +56,18 @@ def load(
         )
     visited.add(file)
     if file not in parsed:
-        parsed[file] = _read(file)
+        parsed[file] = _keys_in(file)
     return with_includes(parsed[file], file, parsed, visited)
 
 
 def with_includes(
-    keys: Mapping[str, Any], file: Path, parsed: Parsed, visited: set[Path] | None = None
-) -> dict[str, Any]:
-    """Keys that stand in `file`, over those of the files that they include."""
+    keys: Fields, file: Path, parsed: Parsed, visited: set[Path] | None = None
+) -> Fields:
+    """Return keys that stand in `file`, over those of the files that they include."""
     keys = dict(keys)
     visited = {file} if visited is None else visited
-    merged: dict[str, Any] = {}
-    for name in _listed(keys.pop("include", [])):
+    merged: Fields = {}
+    for name in _several(keys.pop("include", [])):
         if not isinstance(name, str):
             raise UserError(f"include {name!r} is not the name of a file", where=str(file))
         try:
@@ -79,11 +78,11 @@ def with_includes(
     return merged | keys
 
 
-def _listed(value: Any) -> list[Any]:
+def _several(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _keys_in(file: Path) -> Fields:
     loader = _Loader(file.read_bytes())
     loader.folder = str(file.parent)
     try:
@@ -98,11 +97,11 @@ def _read(file: Path) -> dict[str, Any]:
         loader.dispose()
     if not isinstance(keys, dict):
         raise UserError("the file has no keys", where=str(file))
-    return cast("dict[str, Any]", keys)
+    return cast("Fields", keys)
 
 
 def hooks_in(value: Any) -> Iterator[Hook]:
-    """Every hook in a value of YAML."""
+    """Yield every hook in a value of YAML."""
     if isinstance(value, Hook):
         yield value
     elif isinstance(value, dict):
@@ -113,8 +112,8 @@ def hooks_in(value: Any) -> Iterator[Hook]:
             yield from hooks_in(part)
 
 
-def refusal(keys: Mapping[str, Any]) -> str:
-    """Why a task of these keys cannot run on any machine; "" if it can."""
+def refusal(keys: Fields) -> str:
+    """Return why a task of these keys cannot run on any machine; "" if it can."""
     for hook in hooks_in(dict(keys)):
         problem = source(hook.file).problem if hook.file else ""
         if problem:
@@ -129,8 +128,8 @@ def refusal(keys: Mapping[str, Any]) -> str:
     return ""
 
 
-def packages(keys: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
+def packages(keys: Fields) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
     the hub and that are not computed here."""
     modules: set[str] = set()
     metrics: set[str] = set()
@@ -150,40 +149,43 @@ _STRUCTURE = {"tag", "group", "task_list"}  # of the index, not of the task
 _UPDATED = ("generation_kwargs", "metadata")
 _OWN = {"file", "changes"}
 _DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Definition)}
-_FEW_SHOT = {name: name for name in FewShot.__struct_fields__} | {"split": "fewshot_split"}
+_FEW_SHOT = {name: name for name in FewShotKeys.__struct_fields__} | {"split": "fewshot_split"}
 _NOT_INHERITED = {"sampler", "samples", "fewshot_indices"}
 
 
-def definition(keys: Mapping[str, Any], file: str, overrides: Mapping[str, Any]) -> Definition:
-    """What the keys of a task define, with what a caller changes."""
+def definition(keys: Fields, file: str, overrides: Fields) -> Definition:
+    """Return what the keys of a task define, with what a caller changes."""
     keys = {key: deepcopy(value) for key, value in keys.items() if key not in _STRUCTURE}
     where = f"{keys.get('task')} ({file})" if file else str(keys.get("task"))
     if "class" in keys:
         keys = _class_keys(keys, where)
-    _check_names(
-        [*keys, *overrides],
-        [name for name in Definition.__struct_fields__ if name not in _OWN],
-        where,
-    )
+    names = [name for name in Definition.__struct_fields__ if name not in _OWN]
+    _check_names([*keys, *overrides], names, where)
     keys["metadata"] = _metadata(keys.get("metadata"), file)
-    plain = dict(keys)
-    changes: dict[str, tuple[Any, Any]] = {}
-    for key, value in overrides.items():
-        before = plain.get(key, _DEFAULTS.get(key))
-        if key in _UPDATED or (key == "num_fewshot" and before == 0):
-            continue
-        if value != (before or 0 if key == "num_fewshot" else before):
-            changes[key] = (before, value)
-        plain[key] = value
-    task = _with_defaults(plain, where)
+    changes = _override(keys, overrides)
+    task = _with_defaults(keys, where)
     for key in _UPDATED:
         _update(getattr(task, key), overrides.get(key), key, changes, where)
     task.file, task.changes = file, changes
     return task
 
 
-def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Those of its class; of the YAML file the harness takes the name only."""
+def _override(keys: Fields, overrides: Fields) -> dict[str, tuple[Any, Any]]:
+    """Put whole keys of a caller in place; return what they change."""
+    changes: dict[str, tuple[Any, Any]] = {}
+    for key, value in overrides.items():
+        before = keys.get(key, _DEFAULTS.get(key))
+        is_shots = key == "num_fewshot"
+        if key in _UPDATED or (is_shots and before == 0):
+            continue
+        if value != (before or 0 if is_shots else before):
+            changes[key] = (before, value)
+        keys[key] = value
+    return changes
+
+
+def _class_keys(keys: Fields, where: str) -> Fields:
+    """Return the keys of its class; of the YAML file the harness takes the name only."""
     if reason := refusal(keys):
         raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
     return {
@@ -193,7 +195,7 @@ def _class_keys(keys: Mapping[str, Any], where: str) -> dict[str, Any]:
     }
 
 
-def _metadata(value: Any, file: str) -> dict[str, Any]:
+def _metadata(value: Any, file: str) -> Fields:
     kept = {**value} if isinstance(value, dict) else {"_metadata": value}
     return ({} if value is None else kept) | ({"config_source": file} if file else {})
 
@@ -205,16 +207,16 @@ def _update(
         return
     if not isinstance(values, Mapping):
         raise UserError(f"{key} must have keys and values, not {values!r}", where=where)
-    for name, value in cast("Mapping[str, Any]", values).items():
+    for name, value in cast("Fields", values).items():
         if name not in target or target[name] != value:
             changes[f"{key}.{name}"] = (target.get(name), value)
         target[name] = value
 
 
-def _with_defaults(keys: dict[str, Any], where: str) -> Definition:
+def _with_defaults(keys: Fields, where: str) -> Definition:
     few_shot = keys.pop("fewshot_config", None) or {}
     _check_shape(few_shot, dict, "fewshot_config", where)
-    present: dict[str, Any] = {name: value for name, value in keys.items() if value is not None}
+    present: Fields = {name: value for name, value in keys.items() if value is not None}
     task = Definition(**present)
     task.unsafe_code = keys.get("unsafe_code", False) is not False
     _check(task, where)
@@ -225,13 +227,13 @@ def _with_defaults(keys: dict[str, Any], where: str) -> Definition:
         kwargs.setdefault("until", [task.fewshot_delimiter])
     elif task.output_type == "generate_until":
         task.generation_kwargs = default_generation(task.fewshot_delimiter)
-    _check_names(few_shot, FewShot.__struct_fields__, f"{where}: fewshot_config")
+    _check_names(few_shot, FewShotKeys.__struct_fields__, f"{where}: fewshot_config")
     inherited = {
         name: getattr(task, outer)
         for name, outer in _FEW_SHOT.items()
         if name not in _NOT_INHERITED
     }
-    task.fewshot_config = FewShot(**inherited | few_shot)
+    task.fewshot_config = FewShotKeys(**inherited | few_shot)
     return task
 
 
