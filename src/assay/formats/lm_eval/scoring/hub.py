@@ -19,8 +19,8 @@ from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
-from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
 from assay.formats.lm_eval.tasks.definition import Fields
+from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
 from assay.text.error_rate import distance
 from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
 from assay.text.translation import require_sacrebleu
