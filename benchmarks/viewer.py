@@ -73,7 +73,7 @@ def write_experiment(folder: str, rows: int) -> None:
                     "response_id": f"chatcmpl-{number:012d}",
                 },
                 total_tokens=20 + number % 50,
-                key=f"{number:032x}",
+                key=f"{number:016x}{number:016x}",
                 task=f"model-{task % 2}/prompt-{task // 2}",
                 cost=1e-6 * (number % 50),
                 served_model=f"model-{task % 2}-2026",

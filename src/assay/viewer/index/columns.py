@@ -2,7 +2,7 @@
 response, the conditions and sorts of queries, the JSON of a page's rows, and the filters, sorts
 and further cells of lists in the browser are made of this list."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
@@ -18,8 +18,9 @@ _DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOL
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
     """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a
-    decoded response. `sql` is where all others come from: `v` is the verdict under the label that
-    is asked for, `k` what is known of the item.
+    decoded response. Lists need texts as numbers: `numbered` where there are few, or `hashed`.
+    `sql` makes others of these, of the table `r`. A column about a label is a part of its
+    verdicts, one about an item is of what is known of items (`View.kinds`).
 
     `filters` are parameters of queries: `in` takes several values (of `words`, where there are
     no others), `is` one of `words`, for what is true and what is not. `otherwise` names the column
@@ -31,7 +32,9 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     type: Type
     field: str = ""
     made: Callable[[Any], Any] | None = None
+    texts: Literal["", "numbered", "hashed"] = ""
     sql: str = ""
+    about: Literal["response", "label", "item"] = "response"
     shown: bool = True
     missing: Any = None
     sorts: bool = False
@@ -43,12 +46,6 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def expression(self) -> str:
         return self.sql or f"r.{self.name}"
-
-    @property
-    def about(self) -> str:
-        if "v." in self.sql:
-            return "label"
-        return "item" if "k." in self.sql else "response"
 
     @property
     def value(self) -> Callable[[Any], Any]:
@@ -75,12 +72,12 @@ def _length(row: Any) -> int:
     return len(msgspec.json.encode(row.output).decode())
 
 
-def _kind(name: str, sql: str, title: str = "") -> Column:
+def _kind(name: str, title: str = "") -> Column:
     """Return a kind of items, to which a list can be narrowed."""
     return Column(
         name=name,
         type="BOOLEAN",
-        sql=sql,
+        about="item",
         shown=False,
         filters={"only": "is"},
         words=(name,),
@@ -89,16 +86,22 @@ def _kind(name: str, sql: str, title: str = "") -> Column:
 
 
 COLUMNS = [
-    Column(name="item", type="TEXT", field="item_id", sorts=True),
-    Column(name="task", type="TEXT", field="task", made=_task),
-    Column(name="model", type="TEXT", field="model_name", made=lambda row: row.model_name or ""),
+    Column(name="item", type="TEXT", field="item_id", texts="hashed", sorts=True),
+    Column(name="task", type="TEXT", field="task", made=_task, texts="numbered"),
+    Column(
+        name="model",
+        type="TEXT",
+        field="model_name",
+        made=lambda row: row.model_name or "",
+        texts="numbered",
+    ),
     Column(
         name="sample",
         type="INTEGER",
         field="sample_index",
         made=lambda row: row.sample_index or 0,
     ),
-    Column(name="outcome", type="TEXT", made=_outcome),
+    Column(name="outcome", type="TEXT", made=_outcome, texts="numbered"),
     Column(name="latency", type="REAL", field="inference_time", missing=0.0, sorts=True),
     Column(name="tokens", type="INTEGER", field="total_tokens"),
     Column(name="cost", type="REAL", field="cost"),
@@ -106,7 +109,7 @@ COLUMNS = [
     Column(
         name="verdict",
         type="TEXT",
-        sql="v.outcome",
+        about="label",
         missing="",
         filters={"outcome": "in"},
         otherwise="outcome",
@@ -116,34 +119,34 @@ COLUMNS = [
     Column(
         name="passed",
         type="BOOLEAN",
-        sql="v.passed",
+        about="label",
         filters={"passed": "is"},
         words=("passed", "failed"),
         title="verdict",
     ),
     Column(
-        name="score", type="REAL", sql="v.score", sorts=True, filters={"low": ">=", "high": "<="}
+        name="score",
+        type="REAL",
+        about="label",
+        sorts=True,
+        filters={"low": ">=", "high": "<="},
     ),
-    Column(name="disagreement", type="REAL", sql="k.disagreement", missing=0.0, sorts=True),
-    _kind("disagree", "k.disagreement > 0", "models disagree"),
-    _kind("failed_by_all", "k.judged > 0 AND k.won = 0"),
-    _kind("passed_by_one", "k.won = 1"),
+    Column(name="disagreement", type="REAL", about="item", sorts=True),
+    _kind("disagree", "models disagree"),
+    _kind("failed_by_all"),
+    _kind("passed_by_one"),
 ]
 
 
 def stored() -> list[Column]:
     """Return the columns that the index has of every response."""
-    return [column for column in COLUMNS if not column.sql]
+    return [column for column in COLUMNS if column.about == "response" and not column.sql]
 
 
 def columns_about(what: str) -> list[Column]:
     """Return the columns of pages' rows that say something about a response, a label, or an
     item."""
     return [column for column in COLUMNS if column.shown and column.about == what]
-
-
-def expressions(columns: Iterable[Column]) -> list[str]:
-    return [column.expression for column in columns]
 
 
 def definitions() -> list[str]:
