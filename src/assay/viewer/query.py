@@ -95,9 +95,12 @@ class View:
         else:
             values = self.packed(column.name)
         values = values[rows]
-        if values.dtype.kind == "f":
-            return np.where(np.isinf(values), np.nan, values)
-        return np.where(values < 0, np.nan, values)
+        is_missing = np.isinf(values) if values.dtype.kind == "f" else values < 0
+        return (
+            np.where(is_missing, np.nan, values)
+            if is_missing.any()
+            else values.astype(np.float64, copy=False)
+        )
 
     def texts(self, *columns: Column) -> tuple[Codes, list[str]]:
         """Return the numbers of the texts of columns, the first that has one, and the texts."""
@@ -117,14 +120,15 @@ class View:
         return self.coded(lambda part: found[part.id])
 
     def coded(self, layers: Callable[[Part], Layers]) -> tuple[Codes, list[str]]:
-        if len(self.parts) == 1 and len(layers(self.parts[0])) == 1:
-            ((own, known),) = layers(self.parts[0])
-            return own, list(known)
+        found = [layers(part) for part in self.parts]
+        if [*map(len, found)] == [1]:
+            ((codes, known),) = found[0]
+            return codes, list(known)
         texts: dict[str, int] = {}
         whole = np.full(len(self), -1, np.int32)
-        for part in self.parts:
+        for part, own_layers in zip(self.parts, found, strict=True):
             own = whole[part.rows]
-            for codes, known in layers(part):
+            for codes, known in own_layers:
                 numbers = [*(texts.setdefault(text, len(texts)) for text in known), -1]
                 np.copyto(own, np.array(numbers, np.int32)[codes], where=own < 0)
         return whole, list(texts)
@@ -346,7 +350,7 @@ def _find_rows(experiments: Experiments, view: View, query: Any) -> IntArray:
     mask = _is_chosen(view, query)
     for part in view.parts if query.tag or query.search else ():
         mask[part.rows] &= _is_found(experiments, part, query)
-    rows = np.flatnonzero(mask)
+    rows = np.flatnonzero(mask).astype(np.int32)
     if query.sort == "order":
         return rows[::-1] if query.descending else rows
     return rows[order_of(sort_values(view, query.sort)[rows], descending=query.descending)]

@@ -69,6 +69,6 @@ def group_rows_by(
         joint = joint * len(texts) + codes % len(texts)
         columns.append((codes, texts))
     order = np.argsort(joint, kind="stable")
-    begins = np.flatnonzero(np.diff(joint[order], prepend=-1))
-    for rows in np.split(order, begins[1:]) if len(order) else ():
+    begins = 1 + np.flatnonzero(np.diff(joint[order]))
+    for rows in np.split(order, begins) if len(order) else ():
         yield tuple(texts[codes[rows[0]]] for codes, texts in columns), rows

@@ -28,7 +28,8 @@ from assay.viewer.index.series import Label, Series, make_labels
 # of each log, by its path: the offset up to which each of its files is read
 Ends = dict[str, dict[int, int]]
 RESPONSE_OUTCOMES = get_args(ResponseOutcome)
-_MOST_HASHES = 8192
+_MOST_HASHES = 50_000
+_AT_ONCE = 10_000  # rows
 _LONGEST_FACET = 100  # characters
 _BLOCK = 1 << 20  # bytes of lines that are decoded at once
 _TABLES = """
@@ -85,12 +86,16 @@ class _Evaluation(msgspec.Struct, gc=False):
 
 
 class _Hashes(dict[str, int]):
-    """Of item ids; only those that were met lately are kept."""
+    """Of item ids; only those that were met lately are kept. `fresh` are to be written."""
+
+    def __init__(self) -> None:
+        self.fresh: list[tuple[int, str]] = []
 
     def __missing__(self, id: str) -> int:
         if len(self) > _MOST_HASHES:
             self.clear()
         self[id] = number = item_hash(id)
+        self.fresh.append((number, id))
         return number
 
 
@@ -149,6 +154,8 @@ class Builder:
             if log.hidden:
                 shown = fresh & np.array([place not in log.hidden for place in places.tolist()])
             taken = take[kind](number, places[shown], _lines(block, shown))
+            self.db.executemany("INSERT OR IGNORE INTO item VALUES (?, ?)", self._hashes.fresh)
+            self._hashes.fresh.clear()
             if kind == "run":
                 self.state.left_out += int(fresh.sum()) - taken
 
@@ -164,12 +171,12 @@ class Builder:
         rows = found.rows
         if not rows:
             return 0
-        values = {column.name: list(map(column.value, rows)) for column in stored()}
+        values = {column.name: column.values(rows) for column in stored()}
         keys = [row.key for row in rows]
         none = self._no_metadata
         facets = self.state.facets.codes([row.metadata or none for row in rows])
         columns: dict[str, Numbers] = {
-            "log": np.full(len(rows), number, np.int32),
+            "log": np.full(len(rows), number, np.int16),
             "position": found.positions,
             "key": _numbers(keys, values["item"], values["sample"], values["model"]),
             "keyed": np.array(list(map(bool, keys)), np.int8),
@@ -232,7 +239,7 @@ class Builder:
     # ---- items
 
     def _items(self, number: int, positions: IntArray, block: bytes) -> int:
-        rows: list[tuple[int, str]] = []
+        hashes: list[int] = []
         places: list[int] = []
         found: list[dict[str, Any]] = []
         facets = self.state.items
@@ -241,20 +248,19 @@ class Builder:
                 item = decode_item(line)
             except Exception:  # whatever is not an item is not one of these
                 continue
-            id = clean(item.id)
-            rows.append((item_hash(id), id))
+            hashes.append(self._hashes[clean(item.id)])
             places.append(position)
             # as the engine looks for them
             found.append({**item.metadata, **_short(item.data), **item.extra})
             facets.learn(found[-1])
-        self.db.executemany("INSERT OR IGNORE INTO item VALUES (?, ?)", rows)
         kind = facets.type()
         codes = facets.codes([facets.struct(kind, fields) for fields in found])
         columns: dict[str, Numbers] = {f"facet {name}": own for name, own in codes.items()}
-        columns["log"] = np.full(len(rows), number, np.int32)
+        columns["item"] = np.array(hashes, np.int64)
+        columns["log"] = np.full(len(hashes), number, np.int16)
         columns["position"] = np.array(places, np.int64)
-        self._pack("item", {"item": np.array([hash for hash, _ in rows], np.int64), **columns})
-        return len(rows)
+        self._pack("item", columns)
+        return len(hashes)
 
     # ---- evaluations
 
@@ -270,7 +276,7 @@ class Builder:
     def _evaluations(self, number: int, positions: IntArray, block: bytes) -> int:
         found = self._decode(positions, block, _Evaluation, _our_evaluation)
         rows = found.rows
-        logs = np.full(len(rows), number, np.int32)
+        logs = np.full(len(rows), number, np.int16)
         lines: dict[str, Numbers] = {"log": logs, "position": found.positions}
         lines["item"] = self._hashed(row.item_id for row in rows)
         self._pack("evaluation", lines)
@@ -377,7 +383,7 @@ class Builder:
         """Make the places that were judged responses."""
         found = self.db.execute(_PLACES)
         names = [column.name for column in stored()]
-        while rows := found.fetchmany(_MOST_HASHES):
+        while rows := found.fetchmany(_AT_ONCE):
             if self._before is not None:
                 known = self._before.first(np.array([row[3] for row in rows])) >= 0
                 rows = [*compress(rows, ~known)]
@@ -391,7 +397,7 @@ class Builder:
 
     def _join_loose(self) -> None:
         waiting = self.db.execute(_WAITING)
-        while rows := waiting.fetchmany(_MOST_HASHES):
+        while rows := waiting.fetchmany(_AT_ONCE):
             columns = zip(*rows, strict=True)
             ids, keys, places, hashes = (np.array(next(columns)) for _ in range(4))
             at = self._find(keys, hashes)

@@ -17,8 +17,8 @@ _DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOL
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a
-    decoded response. Lists need texts as numbers: `numbered` where there are few, or `hashed`.
+    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for
+    decoded responses. Lists need texts as numbers: `numbered` where there are few, or `hashed`.
     `sql` makes others of these, of the table `r`. A column about a label is a part of its
     verdicts, one about an item is of what is known of items (`View.kinds`).
 
@@ -31,7 +31,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: Type
     field: str = ""
-    made: Callable[[Any], Any] | None = None
+    made: Callable[[Sequence[Any]], list[Any]] | None = None
     texts: Literal["", "numbered", "hashed"] = ""
     sql: str = ""
     about: Literal["response", "label", "item"] = "response"
@@ -47,9 +47,9 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     def expression(self) -> str:
         return self.sql or f"r.{self.name}"
 
-    @property
-    def value(self) -> Callable[[Any], Any]:
-        return self.made or attrgetter(self.field)
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        """Return the values of decoded responses."""
+        return self.made(rows) if self.made else list(map(attrgetter(self.field), rows))
 
     def json(self, value: Any) -> Any:
         """Return a value as pages have it."""
@@ -58,18 +58,31 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
         return bool(value) if self.type == "BOOLEAN" else value
 
 
-def _task(row: Any) -> str:
-    return row.task or row.model_name or ""
+def _tasks(rows: Sequence[Any]) -> list[str]:
+    return [row.task or row.model_name or "" for row in rows]
 
 
-def _outcome(row: Any) -> str:
-    return "errored" if row.error and row.outcome in ("ok", None) else row.outcome or "ok"
+def _models(rows: Sequence[Any]) -> list[str]:
+    return [row.model_name or "" for row in rows]
 
 
-def _length(row: Any) -> int:
-    if row.response or row.output is None:
-        return len(row.response or "")
-    return len(msgspec.json.encode(row.output).decode())
+def _samples(rows: Sequence[Any]) -> list[int]:
+    return [row.sample_index or 0 for row in rows]
+
+
+def _outcomes(rows: Sequence[Any]) -> list[str]:
+    return [
+        "errored" if row.error and row.outcome in ("ok", None) else row.outcome or "ok"
+        for row in rows
+    ]
+
+
+def _lengths(rows: Sequence[Any]) -> list[int]:
+    return [len(row.response) if row.response else _length(row.output) for row in rows]
+
+
+def _length(output: Any) -> int:
+    return 0 if output is None else len(msgspec.json.encode(output).decode())
 
 
 def _kind(name: str, title: str = "") -> Column:
@@ -87,25 +100,25 @@ def _kind(name: str, title: str = "") -> Column:
 
 COLUMNS = [
     Column(name="item", type="TEXT", field="item_id", texts="hashed", sorts=True),
-    Column(name="task", type="TEXT", field="task", made=_task, texts="numbered"),
+    Column(name="task", type="TEXT", field="task", made=_tasks, texts="numbered"),
     Column(
         name="model",
         type="TEXT",
         field="model_name",
-        made=lambda row: row.model_name or "",
+        made=_models,
         texts="numbered",
     ),
     Column(
         name="sample",
         type="INTEGER",
         field="sample_index",
-        made=lambda row: row.sample_index or 0,
+        made=_samples,
     ),
-    Column(name="outcome", type="TEXT", made=_outcome, texts="numbered"),
+    Column(name="outcome", type="TEXT", made=_outcomes, texts="numbered"),
     Column(name="latency", type="REAL", field="inference_time", missing=0.0, sorts=True),
     Column(name="tokens", type="INTEGER", field="total_tokens"),
     Column(name="cost", type="REAL", field="cost"),
-    Column(name="length", type="INTEGER", made=_length, sorts=True),
+    Column(name="length", type="INTEGER", made=_lengths, sorts=True),
     Column(
         name="verdict",
         type="TEXT",

@@ -9,7 +9,7 @@ import msgspec
 
 from assay.interfaces import Codes
 from assay.store.table.facets import text_of
-from assay.viewer.index.packed import codes_of
+from assay.viewer.index.packed import codes_of, known_codes
 
 MOST_VALUES = 1000  # of a facet
 _MOST_NAMES = 64
@@ -64,9 +64,11 @@ class Facets(msgspec.Struct):
             if kind == "nested" or name in self.full:
                 continue
             values = list(map(attrgetter(place), structs))
-            if not {*map(type, values)} <= {str, type(None)}:
-                values = list(map(_text, values))
-            codes = codes_of(values, known := self.values.get(name, {}))
+            known = self.values.get(name, {})
+            try:
+                codes = known_codes(values, known)
+            except (KeyError, TypeError):  # others than before, or others than texts
+                codes = codes_of(list(map(_text, values)), known)
             if len(known) > MOST_VALUES:
                 self.full.add(name)
                 self.values.pop(name, None)

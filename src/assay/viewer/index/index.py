@@ -33,8 +33,8 @@ KINDS = tuple(_TABLES)
 _MAGIC = b"assay index 6 "  # at the end, before the checksum of all that comes first
 _TAIL = len(_MAGIC) + 16
 _MOST_KEPT = 4 << 30  # bytes of all indexes
-_MOST_COLUMNS = 12  # that stay in memory
-_CACHE = "PRAGMA cache_size = -16384"
+_MOST_COLUMNS = 8  # that stay in memory
+_CACHE = "PRAGMA cache_size = -8192"
 _QUICK = "PRAGMA page_size = 16384; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"  # what fails is made again
 _VERDICTS = "row", "series", "outcome", "passed", "score"
 _numbers = count()
@@ -108,7 +108,9 @@ class Index:
 
     def verdicts(self, label: str) -> Verdicts:
         """Return the verdicts of all rows under a label."""
-        columns = {name: self.column("label", name) for name in _VERDICTS}
+        with self._guard:
+            rows = self.state.rows.get("label", 0)
+            columns = {name: read_column(self._db, f"label.{name}", rows) for name in _VERDICTS}
         return verdicts_of(self.labels.get(label), columns, self.column("response", "same"))
 
     def values(self, sql: str) -> Numbers:
@@ -123,14 +125,12 @@ class Index:
             known = self.state.texts.get(column.name, {})
             return self.column("response", column.name), list(known)
         if column.texts:
-            hashes = self.column("response", column.name)
-            _, first, codes = distinct(hashes)
-            found = self.responses(first.tolist(), [column.expression])
-            return codes, [text for (text,) in found]
+            hashes, _, codes = distinct(self.column("response", column.name))
+            ids = dict(self.select("SELECT hash, id FROM item"))
+            return codes, [ids[hash] for hash in hashes.tolist()]
         query = f"SELECT {column.expression} FROM response r ORDER BY r.id"
         known = dict[str, int]()
-        with self._guard:
-            return codes_of((text for (text,) in self._db.execute(query)), known), list(known)
+        return codes_of([text for (text,) in self.select(query)], known), list(known)
 
     def responses(self, rows: Sequence[int], expressions: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the values of expressions of some rows."""
@@ -144,8 +144,8 @@ class Index:
     @cached_property
     def item_rows(self) -> IntArray:
         """The row in the dataset of every response's item, -1 for none."""
-        known = Lookup(self.column("item", "item"))
-        return known.first(self.column("response", "item"))
+        items, _, codes = distinct(self.column("response", "item"))
+        return Lookup(self.column("item", "item")).first(items)[codes]
 
     def copy(self, path: str | Path = "") -> sqlite3.Connection:
         """Return a database with the same content: a file, or one of this process alone."""
@@ -177,8 +177,8 @@ class Index:
         return (self.read(file, int(log[row]), int(position[row])) for row in rows)
 
     def item_ids(self) -> Iterator[str]:
-        """Return the ids of the items that the dataset or responses have."""
-        found = self.select("SELECT id FROM item UNION SELECT item FROM response")
+        """Return the ids of all items."""
+        found = self.select("SELECT id FROM item")
         return (id for (id,) in found)
 
     def has(self, item: str) -> bool:

@@ -2,7 +2,7 @@
 a filter or a sort of all rows takes what it needs at once."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,18 @@ def write_piece(db: sqlite3.Connection, start: int, columns: Mapping[str, Number
 
 def read_column(db: sqlite3.Connection, name: str, rows: int) -> Numbers:
     """Return a column of so many rows; those that no piece has are missing."""
-    column: Numbers = np.zeros(0)
+    column: Numbers = np.empty(rows, np.int8)
+    end, missing = 0, -1.0
     for start, kind, content in db.execute(_READ, (name,)):
-        piece = np.frombuffer(content, kind)
-        if not len(column):
-            column = np.full(rows, np.nan if piece.dtype.kind == "f" else -1, piece.dtype)
-        column[start : start + len(piece)] = piece
-    return column if len(column) else np.full(rows, -1, np.int8)
+        piece: Numbers = np.frombuffer(content, kind)
+        if not end:
+            column = np.empty(rows, kind)
+            missing = np.nan if column.dtype.kind == "f" else -1
+        column[end:start] = missing
+        end = start + len(piece)
+        column[start:end] = piece
+    column[end:] = missing
+    return column
 
 
 def distinct(values: Numbers) -> tuple[Numbers, IntArray, Codes]:
@@ -47,7 +52,15 @@ def distinct(values: Numbers) -> tuple[Numbers, IntArray, Codes]:
     )
 
 
-def codes_of(texts: Iterable[str | None], known: dict[str, int]) -> Codes:
-    """Return the numbers of texts, -1 for none; those that are not known yet are numbered on."""
-    codes = (-1 if text is None else known.setdefault(text, len(known)) for text in texts)
-    return np.fromiter(codes, np.int32)
+def known_codes(texts: Sequence[Any], known: Mapping[str, int]) -> Codes:
+    """Return the numbers of texts, -1 for none."""
+    numbers: dict[str | None, int] = {**known, None: -1}
+    return np.array([numbers[text] for text in texts], np.int32)
+
+
+def codes_of(texts: Sequence[str | None], known: dict[str, int]) -> Codes:
+    """Return the numbers of texts; those that are not known yet are numbered on."""
+    for text in dict.fromkeys(texts):
+        if text is not None:
+            known.setdefault(text, len(known))
+    return known_codes(texts, known)

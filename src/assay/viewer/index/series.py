@@ -96,6 +96,7 @@ def verdicts_of(label: Label | None, given: Mapping[str, Numbers], same: IntArra
     for column in (outcome, passed, score):
         column[twins] = column[same[twins]]
     is_bare = (passed < 0) & ~np.isnan(score)
-    if np.isin(score[is_bare], (0, 1)).all():
-        passed[is_bare] = score[is_bare]
+    bare = score[is_bare]
+    if ((bare == 0) | (bare == 1)).all():
+        passed[is_bare] = bare
     return Verdicts(outcome, passed, score)
