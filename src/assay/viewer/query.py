@@ -1,7 +1,7 @@
 """Samples of one or several experiments: chosen, sorted and counted. Items are joined by their ids."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -11,16 +11,18 @@ from assay.errors import AssayError, UserError
 from assay.interfaces import Codes, FloatArray, IntArray, Mask
 from assay.records import OUTCOMES
 from assay.registry import nearest
+from assay.store.table.join import distinct, group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import Column, column_of, conditions, query_type
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
-from assay.viewer.index.packed import Numbers, distinct
+from assay.viewer.index.packed import Numbers
 from assay.viewer.index.search import found_by
 from assay.viewer.index.series import Verdicts
 from assay.viewer.tags import tagged, tags_of
 
 SamplesQuery = query_type()
+_COMPARED: dict[str, Any] = {">=": np.greater_equal, "<=": np.less_equal}
 MOST_ROWS = 500
 _MOST_SHOWN = 100  # values of a facet
 _MOST_LABELS = 1000
@@ -56,15 +58,6 @@ class View:
     def under(self, label: str) -> "View":
         return View([(part.id, part.index) for part in self.parts], label)
 
-    def by_part(self, rows: IntArray) -> list[tuple[Part, IntArray, IntArray]]:
-        """Return the parts of some rows, which of these are theirs, and their own numbers."""
-        found: list[tuple[Part, IntArray, IntArray]] = []
-        for part in self.parts:
-            at = np.flatnonzero((rows >= part.rows.start) & (rows < part.rows.stop))
-            if len(at):
-                found.append((part, at, rows[at] - part.rows.start))
-        return found
-
     def place(self, row: int) -> tuple[Part, int]:
         part = self.parts[int(np.searchsorted(self.starts, row, side="right")) - 1]
         return part, row - part.rows.start
@@ -79,10 +72,8 @@ class View:
     @cached_property
     def verdicts(self) -> Verdicts:
         own = [part.index.verdicts(self.label) for part in self.parts]
-        if len(own) == 1:
-            return own[0]
         none = Verdicts(np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0))
-        return Verdicts(*(np.concatenate(columns) for columns in zip(none, *own, strict=True)))
+        return Verdicts(*map(np.concatenate, zip(none, *own, strict=True)))
 
     def numbers(self, column: Column, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Return the values of a column of numbers, of all rows or some; NaN for none."""
@@ -96,15 +87,11 @@ class View:
             values = self.packed(column.name)
         values = values[rows]
         is_missing = np.isinf(values) if values.dtype.kind == "f" else values < 0
-        return (
-            np.where(is_missing, np.nan, values)
-            if is_missing.any()
-            else values.astype(np.float64, copy=False)
-        )
+        return np.where(is_missing, np.nan, values)
 
     def texts(self, *columns: Column) -> tuple[Codes, list[str]]:
         """Return the numbers of the texts of columns, the first that has one, and the texts."""
-        return self.coded(lambda part: [self._layer(part, column) for column in columns])
+        return self._coded([[*map(partial(self._layer, part), columns)] for part in self.parts])
 
     def _layer(self, part: Part, column: Column) -> tuple[Codes, Iterable[str]]:
         if column.about == "label":
@@ -114,21 +101,17 @@ class View:
     def facet(self, name: str) -> tuple[Codes, list[str]] | None:
         """Return the values of a facet as `texts` does; None if there is no such facet."""
         layers = [layers_of(part.index, name) for part in self.parts]
-        if not any(layers):
-            return None
-        found = dict(zip((part.id for part in self.parts), layers, strict=True))
-        return self.coded(lambda part: found[part.id])
+        return self._coded(layers) if any(layers) else None
 
-    def coded(self, layers: Callable[[Part], Layers]) -> tuple[Codes, list[str]]:
-        found = [layers(part) for part in self.parts]
-        if [*map(len, found)] == [1]:
-            ((codes, known),) = found[0]
+    def _coded(self, layers: list[Layers]) -> tuple[Codes, list[str]]:
+        if [*map(len, layers)] == [1]:
+            ((codes, known),) = layers[0]
             return codes, list(known)
         texts: dict[str, int] = {}
         whole = np.full(len(self), -1, np.int32)
-        for part, own_layers in zip(self.parts, found, strict=True):
+        for part, found in zip(self.parts, layers, strict=True):
             own = whole[part.rows]
-            for codes, known in own_layers:
+            for codes, known in found:
                 numbers = [*(texts.setdefault(text, len(texts)) for text in known), -1]
                 np.copyto(own, np.array(numbers, np.int32)[codes], where=own < 0)
         return whole, list(texts)
@@ -159,51 +142,51 @@ class View:
         scores, and the kinds that follow from the tasks that have verdicts, and those of which a
         sample passed."""
         items = len(self.items[0])
-        task, tasks = self.tasks
         _, passed, score = self.verdicts
         rows = np.flatnonzero(~np.isnan(score))
-        joint = self.item[rows].astype(np.int64) * max(1, len(tasks)) + task[rows]
-        cells, _, cell = distinct(joint)
-        means = np.bincount(cell, weights=score[rows]) / np.bincount(cell)
-        most = np.full(len(cells), -1, np.int8)
-        np.maximum.at(most, cell, passed[rows])
-        item = cells // max(1, len(tasks))
-        high, low = np.full(items, -np.inf), np.full(items, np.inf)
-        np.maximum.at(high, item, np.round(means, 12))
-        np.minimum.at(low, item, np.round(means, 12))
-        differs = np.where(np.isfinite(high), np.clip(high - low, 0, 1), 0)
-        judged = np.bincount(item, weights=most >= 0, minlength=items)
-        won = np.bincount(item, weights=most == 1, minlength=items)
-        return {
+        cells = group_rows(self.item[rows], self.tasks[0][rows])
+        item = self.item[rows][cells.first]
+        means = np.bincount(cells.of_row, weights=score[rows]) / np.bincount(cells.of_row)
+        best = np.full(len(cells), -1, np.int8)
+        np.maximum.at(best, cells.of_row, passed[rows])
+        judged, won = (np.bincount(item, best >= least, items) for least in (0, 1))
+        differs = _differences(np.round(means, 12), item, items)
+        kinds = {
             "disagreement": differs,
-            "disagree": (differs > 0).astype(np.float64),
-            "failed_by_all": ((judged > 0) & (won == 0)).astype(np.float64),
-            "passed_by_one": (won == 1).astype(np.float64),
+            "disagree": differs > 0,
+            "failed_by_all": (judged > 0) & (won == 0),
+            "passed_by_one": won == 1,
         }
+        return {name: values.astype(np.float64) for name, values in kinds.items()}
 
     # ---- values of rows
 
     def values(self, columns: Sequence[Column], rows: IntArray) -> list[dict[str, Any]]:
         """Return what pages show of some rows in these columns."""
-        found: list[dict[str, Any]] = [{} for _ in rows]
-        own = [column for column in columns if column.about == "response"]
-        for part, at, ids in self.by_part(rows) if own else ():
-            values = part.index.responses(ids.tolist(), [column.expression for column in own])
-            for row, each in zip(at.tolist(), values, strict=True):
-                found[row] = dict(zip((column.name for column in own), each, strict=True))
-        for column in columns:
-            if column.about != "response":
-                for shown, value in zip(found, self._about(column, rows), strict=True):
-                    shown[column.name] = value
-        return [
-            {column.name: column.json(shown[column.name]) for column in columns} for shown in found
-        ]
+        found = [map(column.json, self._values(column, rows)) for column in columns]
+        names = [column.name for column in columns]
+        return [dict(zip(names, own, strict=True)) for own in zip(*found, strict=True)]
 
-    def _about(self, column: Column, rows: IntArray) -> list[Any]:
+    def _values(self, column: Column, rows: IntArray) -> list[Any]:
+        if column.about == "response":
+            found = np.empty(len(rows), object)
+            for part in self.parts:
+                at = np.flatnonzero((rows >= part.rows.start) & (rows < part.rows.stop))
+                own = (rows[at] - part.rows.start).tolist()
+                found[at] = part.index.responses(own, column.expression)
+            return found.tolist()
         if column.type == "TEXT":
             return texts_at(*self.texts(column), rows)
         values = self.numbers(column, rows).tolist()
         return [None if value != value else value for value in values]
+
+
+def _differences(values: FloatArray, group: IntArray, groups: int) -> FloatArray:
+    """Return the largest difference of two values of each group, at most 1."""
+    high, low = np.full(groups, -np.inf), np.full(groups, np.inf)
+    np.maximum.at(high, group, values)
+    np.minimum.at(low, group, values)
+    return np.where(np.isfinite(high), np.clip(high - low, 0, 1), 0)
 
 
 def texts_at(codes: Codes, texts: Sequence[str], rows: IntArray) -> list[str | None]:
@@ -310,17 +293,14 @@ def _is_chosen(view: View, query: Any) -> Mask:
     """Return which rows have what the columns and facets must have."""
     chosen = np.ones(len(view), np.bool_)
     for condition in conditions():
-        asked = getattr(query, condition.name)
-        names = filter(None, [condition.column, condition.otherwise])
-        columns = [column_of(name) for name in names]
-        if condition.operator == "in" and asked:
+        asked, operator = getattr(query, condition.name), condition.operator
+        columns = [*map(column_of, filter(None, [condition.column, condition.otherwise]))]
+        if operator == "in" and asked:
             chosen &= _has(*view.texts(*columns), asked)
-        elif condition.operator == "is" and asked in condition.words:
+        elif operator == "is" and asked in condition.words:
             chosen &= view.numbers(columns[0]) == 1 - condition.words.index(asked)
-        elif condition.operator == ">=" and asked is not None:
-            chosen &= view.numbers(columns[0]) >= asked
-        elif condition.operator == "<=" and asked is not None:
-            chosen &= view.numbers(columns[0]) <= asked
+        elif operator in _COMPARED and asked is not None:
+            chosen &= _COMPARED[operator](view.numbers(columns[0]), asked)
     for name, asked in facets_asked(query.where).items():
         found = view.facet(name)
         if found is None and view.parts:
@@ -337,7 +317,7 @@ def _has(
     return np.array([text in asked for text in (*texts, absent)])[codes]
 
 
-def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
+def chosen(experiments: Experiments, view: View, query: Any) -> Numbers:
     """Return the rows that match, in the order that is asked for. One pages through them."""
     asked = msgspec.structs.replace(query, offset=0, limit=0)
     key = ("list", view.name, msgspec.json.encode(asked))
@@ -345,7 +325,7 @@ def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
     return experiments.cached(key, ids, lambda: _find_rows(experiments, view, asked), MOST_KEPT)
 
 
-def _find_rows(experiments: Experiments, view: View, query: Any) -> IntArray:
+def _find_rows(experiments: Experiments, view: View, query: Any) -> Numbers:
     """Return the rows that match, sorted: stable, those without the value at the end."""
     mask = _is_chosen(view, query)
     for part in view.parts if query.tag or query.search else ():

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from assay.errors import UserError
-from assay.interfaces import Codes, IntArray, Mask
+from assay.interfaces import IntArray, Mask
+from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
 from assay.viewer.index.index import Index
@@ -58,17 +59,13 @@ def group_rows_by(
     samples: View, facets: Sequence[str]
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Yield values of facets, as texts, with the rows that have them."""
-    joint, columns = np.zeros(len(samples), np.int64), list[tuple[Codes, list[str]]]()
-    for name in facets:
-        found = samples.facet(name)
-        if found is None:
+    found = {name: samples.facet(name) for name in facets}
+    for name, values in found.items():
+        if values is None:
             raise UserError(
                 f"the samples have no facet {name!r} with few values", fix="choose another facet"
             )
-        codes, texts = found[0], [*found[1], "null"]
-        joint = joint * len(texts) + codes % len(texts)
-        columns.append((codes, texts))
-    order = np.argsort(joint, kind="stable")
-    begins = 1 + np.flatnonzero(np.diff(joint[order]))
-    for rows in np.split(order, begins) if len(order) else ():
+    columns = [(codes, [*texts, "null"]) for codes, texts in filter(None, found.values())]
+    groups = group_rows(np.zeros(len(samples)), *(codes for codes, _ in columns))
+    for rows in groups.rows() if len(samples) else ():
         yield tuple(texts[codes[rows[0]]] for codes, texts in columns), rows

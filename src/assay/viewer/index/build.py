@@ -31,7 +31,7 @@ RESPONSE_OUTCOMES = get_args(ResponseOutcome)
 _MOST_HASHES = 50_000
 _AT_ONCE = 10_000  # rows
 _LONGEST_FACET = 100  # characters
-_BLOCK = 1 << 20  # bytes of lines that are decoded at once
+_BLOCK = 1 << 19  # bytes of lines that are decoded at once
 _TABLES = """
 CREATE TABLE header (json TEXT);
 CREATE TABLE response (id INTEGER PRIMARY KEY, {columns});

@@ -18,7 +18,7 @@ _DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOL
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
     """`field`: a field of responses, which the index takes as it is, or as `made` gives it for
-    decoded responses. Lists need texts as numbers: `numbered` where there are few, or `hashed`.
+    decoded responses; `absent` stands for null. Lists need texts as numbers: `numbered` where there are few, or `hashed`.
     `sql` makes others of these, of the table `r`. A column about a label is a part of its
     verdicts, one about an item is of what is known of items (`View.kinds`).
 
@@ -32,6 +32,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     type: Type
     field: str = ""
     made: Callable[[Sequence[Any]], list[Any]] | None = None
+    absent: Any = None
     texts: Literal["", "numbered", "hashed"] = ""
     sql: str = ""
     about: Literal["response", "label", "item"] = "response"
@@ -48,8 +49,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
         return self.sql or f"r.{self.name}"
 
     def values(self, rows: Sequence[Any]) -> list[Any]:
-        """Return the values of decoded responses."""
-        return self.made(rows) if self.made else list(map(attrgetter(self.field), rows))
+        """Return the values of decoded responses; `absent` stands for null."""
+        if self.made is not None:
+            return self.made(rows)
+        found = map(attrgetter(self.field), rows)
+        return list(found) if self.absent is None else [value or self.absent for value in found]
 
     def json(self, value: Any) -> Any:
         """Return a value as pages have it."""
@@ -60,14 +64,6 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 def _tasks(rows: Sequence[Any]) -> list[str]:
     return [row.task or row.model_name or "" for row in rows]
-
-
-def _models(rows: Sequence[Any]) -> list[str]:
-    return [row.model_name or "" for row in rows]
-
-
-def _samples(rows: Sequence[Any]) -> list[int]:
-    return [row.sample_index or 0 for row in rows]
 
 
 def _outcomes(rows: Sequence[Any]) -> list[str]:
@@ -105,14 +101,14 @@ COLUMNS = [
         name="model",
         type="TEXT",
         field="model_name",
-        made=_models,
+        absent="",
         texts="numbered",
     ),
     Column(
         name="sample",
         type="INTEGER",
         field="sample_index",
-        made=_samples,
+        absent=0,
     ),
     Column(name="outcome", type="TEXT", made=_outcomes, texts="numbered"),
     Column(name="latency", type="REAL", field="inference_time", missing=0.0, sorts=True),

@@ -22,10 +22,10 @@ from assay.records import Kind
 from assay.store.files import sweep, write_file
 from assay.store.keys import short
 from assay.store.log import FileLog
-from assay.store.table.join import Lookup
+from assay.store.table.join import Lookup, distinct
 from assay.viewer.index.build import IndexState, item_hash, signed
 from assay.viewer.index.columns import Column, definitions
-from assay.viewer.index.packed import Numbers, codes_of, distinct, read_column
+from assay.viewer.index.packed import Numbers, codes_of, read_column
 from assay.viewer.index.series import Label, Verdicts, verdicts_of
 
 _TABLES: dict[Kind, str] = {"run": "response", "evaluation": "evaluation", "dataset": "item"}
@@ -132,14 +132,11 @@ class Index:
         known = dict[str, int]()
         return codes_of([text for (text,) in self.select(query)], known), list(known)
 
-    def responses(self, rows: Sequence[int], expressions: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the values of expressions of some rows."""
-        query = (
-            f"SELECT r.id - 1, {', '.join(expressions)} FROM response r"
-            " WHERE r.id IN (SELECT value + 1 FROM json_each(?))"
-        )
-        found = {row: own for row, *own in self.select(query, [msgspec.json.encode(rows).decode()])}
-        return [tuple(found[row]) for row in rows]
+    def responses(self, rows: Sequence[int], sql: str) -> list[Any]:
+        """Return the values of an expression of some rows."""
+        query = f"SELECT r.id - 1, {sql} FROM response r WHERE r.id IN (SELECT value + 1 FROM json_each(?))"
+        found = dict(self.select(query, [msgspec.json.encode(rows).decode()]))
+        return [found[row] for row in rows]
 
     @cached_property
     def item_rows(self) -> IntArray:

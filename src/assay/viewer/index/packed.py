@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import Codes, IntArray
+from assay.interfaces import Codes
 
 Numbers = npt.NDArray[Any]
 TABLE = """
@@ -38,18 +38,6 @@ def read_column(db: sqlite3.Connection, name: str, rows: int) -> Numbers:
         column[start:end] = piece
     column[end:] = missing
     return column
-
-
-def distinct(values: Numbers) -> tuple[Numbers, IntArray, Codes]:
-    """Return the values that there are, the first row of each, and which one every row has.
-    Equal values mostly follow one another."""
-    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))[: len(values)]
-    found, first, codes = np.unique(values[begins], return_index=True, return_inverse=True)
-    return (
-        found,
-        begins[first],
-        np.repeat(codes.astype(np.int32), np.diff(begins, append=len(values))),
-    )
 
 
 def known_codes(texts: Sequence[Any], known: Mapping[str, int]) -> Codes:

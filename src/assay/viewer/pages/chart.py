@@ -27,13 +27,14 @@ from assay.reports.charts import (
     scatter,
 )
 from assay.reports.sheet import figures
+from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
 from assay.viewer.metrics import facet_names, measured, stored
 from assay.viewer.pages.leaderboard import facets_of, leaders
-from assay.viewer.query import View, view
+from assay.viewer.query import view
 from assay.viewer.spent import are_answers, group_rows_by, spent
 
 _MOST_GROUPS = 12
@@ -327,9 +328,7 @@ def _rows_over_k(experiments: Experiments, id: str, facets: Sequence[str]) -> li
 
 def _most_samples(index: Index) -> int:
     """How many samples the items have of each task, on average."""
-    samples = View([("", index)])
-    task, tasks = samples.tasks
-    cells = np.unique(samples.item.astype(np.int64) * max(1, len(tasks)) + task)
+    cells = group_rows(index.column("response", "item"), index.column("response", "task"))
     return len(index) // max(1, len(cells)) or 1
 
 
