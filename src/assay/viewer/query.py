@@ -1,7 +1,9 @@
 """Samples of one or several experiments: chosen, sorted and counted. Items are joined by their ids."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -22,6 +24,7 @@ from assay.viewer.index.series import Verdicts
 from assay.viewer.tags import tagged, tags_of
 
 SamplesQuery = query_type()
+_NAMED = {"task": "task", "model_name": "model"}  # facets that are columns
 _COMPARED: dict[str, Any] = {">=": np.greater_equal, "<=": np.less_equal}
 MOST_ROWS = 500
 _MOST_SHOWN = 100  # values of a facet
@@ -47,19 +50,19 @@ class View:
         if label and label not in self.labels:
             raise UserError(f"there is no label {label!r}", fix=nearest(label, self.labels))
         self.label = label or next(iter(self.labels), "")
-        self.starts = np.cumsum([0, *(len(index) for _, index in parts)])
-        ends = zip(self.starts.tolist(), self.starts[1:].tolist(), strict=False)
-        self.parts = [Part(*part, slice(*own)) for part, own in zip(parts, ends, strict=True)]
+        self.starts = [*accumulate((len(index) for _, index in parts), initial=0)]
+        rows = map(slice, self.starts, self.starts[1:])
+        self.parts = [Part(*part, own) for part, own in zip(parts, rows, strict=True)]
         self.name = self.label, *((id, index.made) for id, index in parts)
 
     def __len__(self) -> int:
-        return int(self.starts[-1])
+        return self.starts[-1]
 
     def under(self, label: str) -> "View":
         return View([(part.id, part.index) for part in self.parts], label)
 
     def place(self, row: int) -> tuple[Part, int]:
-        part = self.parts[int(np.searchsorted(self.starts, row, side="right")) - 1]
+        part = self.parts[bisect_right(self.starts, row) - 1]
         return part, row - part.rows.start
 
     def _joined(self, column: Callable[[Index], Numbers]) -> Numbers:
@@ -181,7 +184,7 @@ class View:
         return [None if value != value else value for value in values]
 
 
-def _differences(values: FloatArray, group: IntArray, groups: int) -> FloatArray:
+def _differences(values: FloatArray, group: Codes, groups: int) -> FloatArray:
     """Return the largest difference of two values of each group, at most 1."""
     high, low = np.full(groups, -np.inf), np.full(groups, np.inf)
     np.maximum.at(high, group, values)
@@ -231,18 +234,14 @@ def facets_of(view: View) -> dict[str, list[str]]:
     for index in (part.index for part in view.parts):
         state = index.state
         layers: list[Mapping[str, Iterable[str]]] = [
-            {
-                "task": () if state.judged else state.texts.get("task", ()),
-                "model_name": state.texts.get("model", ()),
-            },
+            {name: state.texts.get(column, ()) for name, column in _NAMED.items()},
             state.facets.values,
         ]
+        if state.judged:
+            layers[0] = {"model_name": state.texts.get("model", ())}
         layers += [{name: [value] for name, value in own.items()} for own in index.plan[1].values()]
-        shared = {
-            name: texts
-            for name, texts in state.items.values.items()
-            if 2 * len(texts) <= max(index.items, 10)
-        }
+        most = max(index.items, 10) // 2
+        shared = {name: own for name, own in state.items.values.items() if len(own) <= most}
         for layer in (*layers, shared):
             for name, texts in layer.items():
                 values.setdefault(name, {}).update(dict.fromkeys(texts))
@@ -269,21 +268,27 @@ def layers_of(index: Index, name: str) -> Layers:
 
 def _layers(index: Index, name: str) -> Layers:
     state, layers = index.state, Layers()
-    task = index.column("response", "task")
-    if name in ("task", "model_name"):
-        column = name.removesuffix("_name")
+    if name in _NAMED:
+        column = _NAMED[name]
         return [(index.column("response", column), state.texts.get(column, ()))]
     if name in state.facets.values:
         layers.append((index.column("response", f"facet {name}"), state.facets.values[name]))
-    planned = [index.plan[1].get(text, {}).get(name) for text in state.texts.get("task", ())]
-    texts = [text for text in dict.fromkeys(planned) if text is not None]
-    if texts:
-        codes = [-1 if text is None else texts.index(text) for text in planned]
-        layers.append((np.array([*codes, -1], np.int32)[task], texts))
+    layers += _planned(index, name)
     if name in state.items.values:
         own = np.append(index.column("item", f"facet {name}"), -1)
         layers.append((own[index.item_rows], state.items.values[name]))
     return layers
+
+
+def _planned(index: Index, name: str) -> Layers:
+    """Return the facet that tasks have by the plan of the run."""
+    tasks = index.state.texts.get("task", ())
+    values = {at: index.plan[1].get(task, {}).get(name) for at, task in enumerate(tasks)}
+    texts = [*dict.fromkeys(text for text in values.values() if text is not None)]
+    codes = np.full(len(values) + 1, -1, np.int32)
+    for at, text in values.items():
+        codes[at] = texts.index(text) if text is not None else -1
+    return [(codes[index.column("response", "task")], texts)] if texts else []
 
 
 # ---- choosing and sorting

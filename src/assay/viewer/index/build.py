@@ -3,8 +3,9 @@ were left off."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Any, cast, get_args
 
@@ -12,13 +13,13 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import IntArray, Mask
-from assay.records import OUTCOMES, EvaluationOutcome, Kind, ResponseOutcome, verdict_of
+from assay.records import OUTCOMES, EvaluationOutcome, Item, Kind, ResponseOutcome, verdict_of
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.log import OFFSET_BITS, FileLog
 from assay.store.table.decode import Block, line_starts, read_blocks
 from assay.store.table.facets import text_of
-from assay.store.table.join import Lookup, response_keys
+from assay.store.table.join import Lookup, distinct, response_keys
 from assay.viewer.index import packed
 from assay.viewer.index.columns import Column, Type, definitions, row_type, stored
 from assay.viewer.index.facets import Facets, clean
@@ -29,21 +30,15 @@ from assay.viewer.index.series import Label, Series, make_labels
 Ends = dict[str, dict[int, int]]
 RESPONSE_OUTCOMES = get_args(ResponseOutcome)
 _MOST_HASHES = 50_000
-_AT_ONCE = 10_000  # rows
 _LONGEST_FACET = 100  # characters
 _BLOCK = 1 << 19  # bytes of lines that are decoded at once
 _TABLES = """
 CREATE TABLE header (json TEXT);
 CREATE TABLE response (id INTEGER PRIMARY KEY, {columns});
 CREATE TABLE item (hash INTEGER PRIMARY KEY, id TEXT);
-CREATE TABLE loose (id INTEGER PRIMARY KEY, log INTEGER, position INTEGER, key INTEGER, place INTEGER, hash INTEGER,
-    item TEXT, model TEXT, sample INTEGER, series INTEGER, outcome INTEGER, passed INTEGER, score REAL);
 """
-_PLACES = (
-    "SELECT min(id), log, position, place, item, model, sample FROM loose GROUP BY place ORDER BY 1"
-)
-_WAITING = "SELECT id, key, place, hash, series, outcome, passed, score FROM loose ORDER BY id"
 _KINDS: dict[Type, Any] = {"REAL": np.float64, "INTEGER": np.int32, "BOOLEAN": np.int8}
+_OF_PLACES = "item", "model", "sample", "log", "position"
 _VERDICTS: dict[str, Any] = {
     "series": np.int32,
     "outcome": np.int8,
@@ -86,17 +81,21 @@ class _Evaluation(msgspec.Struct, gc=False):
 
 
 class _Hashes(dict[str, int]):
-    """Of item ids; only those that were met lately are kept. `fresh` are to be written."""
+    """Of item ids; only those that were met lately are kept."""
 
     def __init__(self) -> None:
-        self.fresh: list[tuple[int, str]] = []
+        self._fresh: list[tuple[int, str]] = []
 
     def __missing__(self, id: str) -> int:
         if len(self) > _MOST_HASHES:
             self.clear()
         self[id] = number = item_hash(id)
-        self.fresh.append((number, id))
+        self._fresh.append((number, id))
         return number
+
+    def write(self, db: sqlite3.Connection) -> None:
+        db.executemany("INSERT OR IGNORE INTO item VALUES (?, ?)", self._fresh)
+        self._fresh.clear()
 
 
 def item_hash(id: str) -> int:
@@ -143,21 +142,18 @@ class Builder:
         take = {"run": self._responses, "evaluation": self._evaluations, "dataset": self._items}
         self._log = log
         ends = self.state.ends.setdefault(str(log.path), {})
-        before, files = dict(ends), dict(log.numbered())
+        before, files, hidden = dict(ends), dict(log.numbered()), [*log.hidden]
         for position, block in _larger(log.placed_blocks(before, most)):
             file, offset = position >> OFFSET_BITS, position & (1 << OFFSET_BITS) - 1
             ends[file] = min(offset + len(block), files[file].stat().st_size)
             places = line_starts(block) + position
             # the last line was read before if only its line feed was to come
-            fresh = places >= (file << OFFSET_BITS) + before.get(file, 0)
-            shown = fresh
-            if log.hidden:
-                shown = fresh & np.array([place not in log.hidden for place in places.tolist()])
+            is_new = places >= (file << OFFSET_BITS) + before.get(file, 0)
+            shown = is_new & ~np.isin(places, hidden)
             taken = take[kind](number, places[shown], _lines(block, shown))
-            self.db.executemany("INSERT OR IGNORE INTO item VALUES (?, ?)", self._hashes.fresh)
-            self._hashes.fresh.clear()
+            self._hashes.write(self.db)
             if kind == "run":
-                self.state.left_out += int(fresh.sum()) - taken
+                self.state.left_out += int(is_new.sum()) - taken
 
     def _decode(
         self, positions: IntArray, block: bytes, kind: type[Any], as_ours: Callable[[Any], Any]
@@ -239,28 +235,25 @@ class Builder:
     # ---- items
 
     def _items(self, number: int, positions: IntArray, block: bytes) -> int:
-        hashes: list[int] = []
         places: list[int] = []
-        found: list[dict[str, Any]] = []
-        facets = self.state.items
+        found: list[Item] = []
         for position, line in zip(positions.tolist(), block.split(b"\n"), strict=False):
-            try:
-                item = decode_item(line)
-            except Exception:  # whatever is not an item is not one of these
-                continue
-            hashes.append(self._hashes[clean(item.id)])
-            places.append(position)
-            # as the engine looks for them
-            found.append({**item.metadata, **_short(item.data), **item.extra})
-            facets.learn(found[-1])
+            with suppress(Exception):  # whatever is not an item is not one of these
+                found.append(decode_item(line))
+                places.append(position)
+        # as the engine looks for them
+        fields = [{**item.metadata, **_short(item.data), **item.extra} for item in found]
+        facets = self.state.items
+        for own in fields:
+            facets.learn(own)
         kind = facets.type()
-        codes = facets.codes([facets.struct(kind, fields) for fields in found])
+        codes = facets.codes([facets.struct(kind, own) for own in fields])
         columns: dict[str, Numbers] = {f"facet {name}": own for name, own in codes.items()}
-        columns["item"] = np.array(hashes, np.int64)
-        columns["log"] = np.full(len(hashes), number, np.int16)
+        columns["item"] = self._hashed(clean(item.id) for item in found)
+        columns["log"] = np.full(len(found), number, np.int16)
         columns["position"] = np.array(places, np.int64)
         self._pack("item", columns)
-        return len(hashes)
+        return len(found)
 
     # ---- evaluations
 
@@ -281,44 +274,31 @@ class Builder:
         lines["item"] = self._hashed(row.item_id for row in rows)
         self._pack("evaluation", lines)
         # a label of several answers is one of each, and a match is no answer
-        keys = [key for row in rows if not row.players for key in row.responses or ("",)]
-        if len(keys) != len(rows) or any(row.players for row in rows):
-            judged = [row for row in rows if not row.players]
-            times = [0 if row.players else len(row.responses or ("",)) for row in rows]
-            rows = [row for row in judged for _ in row.responses or ("",)]
+        answers = [() if row.players else row.responses or ("",) for row in rows]
+        times = list(map(len, answers))
+        if times.count(1) < len(rows):
+            rows = [row for row, count in zip(rows, times, strict=True) for _ in range(count)]
             lines = {name: np.repeat(values, times) for name, values in lines.items()}
         if rows:
-            self._judge(rows, keys, lines)
+            self._judge(rows, list(chain.from_iterable(answers)), lines)
         return len(found.rows)
 
     def _judge(
         self, rows: Sequence[Any], keys: Sequence[str], lines: Mapping[str, Numbers]
     ) -> None:
-        """Take the labels of answers; those of answers that are not known wait until all rows
-        are there."""
-        verdicts = self._verdicts_of(rows)
-        own = _numbers(keys, *(map(field, rows) for field in _PLACE))
+        """Take the labels of answers. Where some are of answers that are not known, what tells of
+        these is kept until all rows are there."""
+        ids, samples, models = ([*map(field, rows)] for field in _PLACE)
+        own = _numbers(keys, ids, samples, models)
         at = self._find(own, lines["item"])
-        self._store(at, verdicts)
-        lost = at < 0
-        if lost.any():
-            ids, samples, models = ([*map(field, compress(rows, lost))] for field in _PLACE)
+        columns = {"row": at.astype(np.int32), **self._verdicts_of(rows)}
+        if (at < 0).any():
             models = [model or "" for model in models]
+            codes = codes_of(models, self.state.texts.setdefault("label model", {}))
             place = _numbers([""] * len(ids), ids, samples, models)
-            log, position, hash = (values[lost].tolist() for values in lines.values())
-            columns = [
-                log,
-                position,
-                own[lost].tolist(),
-                place.tolist(),
-                hash,
-                ids,
-                models,
-                samples,
-            ]
-            columns += [values[lost].tolist() for values in verdicts.values()]
-            query = f"INSERT INTO loose VALUES (NULL{', ?' * len(columns)})"
-            self.db.executemany(query, zip(*columns, strict=True))
+            columns |= {**lines, "key": own, "place": place, "model": codes}
+            columns["sample"] = np.array(samples, np.int32)
+        self._pack("label", columns)
 
     def _verdicts_of(self, rows: Sequence[Any]) -> dict[str, Numbers]:
         """Return series, outcome, passed and score of labels."""
@@ -349,12 +329,6 @@ class Builder:
             self._verdicts.append((own.number, OUTCOMES.index(outcome), *said))
         return self._kinds[kind]
 
-    def _store(self, at: IntArray, verdicts: Mapping[str, Numbers]) -> None:
-        """Keep the verdicts on responses; -1 is none."""
-        there = at >= 0
-        columns = {name: values[there] for name, values in verdicts.items()}
-        self._pack("label", {"row": at[there].astype(np.int32), **columns})
-
     def _find(self, keys: IntArray, hashes: IntArray) -> IntArray:
         """Return the first response of each key, -1 for none. Equal keys of two items are not
         taken for one."""
@@ -367,10 +341,14 @@ class Builder:
     def finish(self) -> IndexState:
         """Join what was not found by keys."""
         self.state.judged = not any(map(len, self._keys)) or self.state.judged
+        rows = self._column("label", "row")
+        lost = np.flatnonzero(rows < 0)
         if self.state.judged:
-            self._append_places()
-            self.__dict__.pop("_known", None)
-        self._join_loose()
+            self._append_places(lost)
+        if len(lost):
+            rows[lost] = self._find_lost(lost)
+            self.db.execute("DELETE FROM packed WHERE name = 'label.row'")
+            packed.write_piece(self.db, 0, {"label.row": rows})
         self._note_twins()
         return self.state
 
@@ -379,36 +357,35 @@ class Builder:
             self.state.series, self._column("label", "row"), self._column("label", "series")
         )
 
-    def _append_places(self) -> None:
+    def _append_places(self, lost: IntArray) -> None:
         """Make the places that were judged responses."""
-        found = self.db.execute(_PLACES)
-        names = [column.name for column in stored()]
-        while rows := found.fetchmany(_AT_ONCE):
-            if self._before is not None:
-                known = self._before.first(np.array([row[3] for row in rows])) >= 0
-                rows = [*compress(rows, ~known)]
-            _, logs, positions, places, *own = zip(*rows, strict=True) if rows else [()] * 7
-            values: dict[str, list[Any]] = {name: [None] * len(rows) for name in names}
-            values |= zip(("item", "model", "sample"), map(list, own), strict=True)
-            values |= {"task": values["model"], "outcome": [""] * len(rows)}
-            numbers = {"log": logs, "position": positions, "key": places}
-            columns = {name: np.array(each, np.int64) for name, each in numbers.items()}
-            self._append(values, {**columns, "keyed": np.zeros(len(rows), np.int8)})
+        place = self._column("label", "place")[lost]
+        _, first, _ = distinct(place)
+        first.sort()
+        if self._before is not None:
+            first = first[self._before.first(place[first]) < 0]
+        ids = dict(self.db.execute("SELECT hash, id FROM item"))
+        names = list(self.state.texts.get("label model", ()))
+        label = {name: self._column("label", name)[lost[first]] for name in _OF_PLACES}
+        empty = [None] * len(first)
+        values: dict[str, list[Any]] = {column.name: empty for column in stored()}
+        values["item"] = [ids[hash] for hash in label["item"].tolist()]
+        values["model"] = values["task"] = [names[code] for code in label["model"].tolist()]
+        values |= {"sample": label["sample"].tolist(), "outcome": [""] * len(first)}
+        columns = {"log": label["log"], "position": label["position"], "key": place[first]}
+        self._append(values, {**columns, "keyed": np.zeros(len(first), np.int8)})
+        self.__dict__.pop("_known", None)
 
-    def _join_loose(self) -> None:
-        waiting = self.db.execute(_WAITING)
-        while rows := waiting.fetchmany(_AT_ONCE):
-            columns = zip(*rows, strict=True)
-            ids, keys, places, hashes = (np.array(next(columns)) for _ in range(4))
-            at = self._find(keys, hashes)
-            at = np.where(at < 0, self._find(places, hashes), at)
-            unkeyed = (at < 0) & (keys == places)
-            if unkeyed.any():
-                at[unkeyed] = self._places.first(places[unkeyed])
-            own = zip(_VERDICTS.items(), columns, strict=True)
-            self._store(at, {name: np.array(values, kind) for (name, kind), values in own})
-            joined = [(id,) for id in ids[at >= 0].tolist()]
-            self.db.executemany("DELETE FROM loose WHERE id = ?", joined)
+    def _find_lost(self, lost: IntArray) -> IntArray:
+        """Return the responses of labels that were not found when they were read."""
+        columns = (self._column("label", name)[lost] for name in ("key", "place", "item"))
+        keys, places, items = columns
+        at = self._find(keys, items)
+        at = np.where(at < 0, self._find(places, items), at)
+        unkeyed = (at < 0) & (keys == places)
+        if unkeyed.any():
+            at[unkeyed] = self._places.first(places[unkeyed])
+        return at
 
     @cached_property
     def _places(self) -> Lookup:

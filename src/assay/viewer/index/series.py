@@ -1,7 +1,6 @@
 """Labels of an index: which verdicts are those of a label, where several scorers gave it, or one
 failed before it."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple
@@ -58,24 +57,27 @@ def _by_name(
     """Yield the series of labels, with those whose failures count as theirs. A label that several
     scorers gave to the same answer is `label (scorer)`; a failure before a label was named counts
     under all labels of its scorer."""
-    by_label: dict[str, list[Series]] = defaultdict(list)
+    scored = [series for series in every if series.scored]
     for series in every:
+        own = [each for each in scored if each.scorer == series.scorer]
         if series.scored:
-            by_label[series.label].append(series)
-    scorers = {series.scorer for series in every if series.scored}
-    nameless = [
-        series
-        for series in every
-        if series.label == series.scorer and not series.scored and series.scorer in scorers
-    ]
-    for series in every:
-        if series in nameless:
-            continue
-        rivals = combinations((rows[codes == own.number] for own in by_label[series.label]), 2)
-        is_apart = series.scored and any(len(np.intersect1d(*pair)) for pair in rivals)
-        name = f"{series.label} ({series.scorer})" if is_apart else series.label
-        failed = [own.number for own in nameless if own.scorer == series.scorer]
-        yield name, series, failed if series.scored else []
+            rivals = [each.number for each in scored if each.label == series.label]
+            name = series.label
+            if _share_rows([rows[(codes == number) & (rows >= 0)] for number in rivals]):
+                name = f"{name} ({series.scorer})"
+            yield name, series, [each.number for each in every if _is_nameless(each, own)]
+        elif not _is_nameless(series, own):
+            yield series.label, series, []
+
+
+def _is_nameless(series: Series, scored: Collection[Series]) -> bool:
+    """Return whether there are failures alone, of a scorer that gave other labels."""
+    scorers = {own.scorer for own in scored}
+    return not series.scored and series.label == series.scorer and series.scorer in scorers
+
+
+def _share_rows(several: list[IntArray]) -> bool:
+    return any(len(np.intersect1d(*pair)) for pair in combinations(several, 2))
 
 
 def verdicts_of(label: Label | None, given: Mapping[str, Numbers], same: IntArray) -> Verdicts:
@@ -85,7 +87,7 @@ def verdicts_of(label: Label | None, given: Mapping[str, Numbers], same: IntArra
     outcome, passed = np.full((2, len(same)), -1, np.int8)
     score = np.full(len(same), np.nan)
     for number, is_failure in reversed(label.series if label else []):
-        chosen = given["series"] == number
+        chosen = (given["series"] == number) & (given["row"] >= 0)
         if is_failure:
             chosen &= np.isin(given["outcome"], _FAILURES)
         at = np.flatnonzero(chosen)[::-1]  # what is assigned last counts: the first
