@@ -1,9 +1,9 @@
 """Samples of one or several experiments: chosen, sorted and counted. Items are joined by their ids."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ _NAMED = {"task": "task", "model_name": "model"}  # facets that are columns
 _COMPARED: dict[str, Any] = {">=": np.greater_equal, "<=": np.less_equal}
 MOST_ROWS = 500
 _MOST_SHOWN = 100  # values of a facet
-_MOST_LABELS = 1000
+MOST_LABELS = 1000
 MOST_KEPT = 4  # views, and lists that one pages through
 # where texts may be found, first choice first: their numbers in every row, -1 for none, and the texts
 Layers = list[tuple[Codes, Iterable[str]]]
@@ -231,21 +231,22 @@ def labels_of(index: Index) -> list[str]:
 def facets_of(view: View) -> dict[str, list[str]]:
     """What one can filter by: the values of each facet. One that nearly every item has another value of is none."""
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
-    for index in (part.index for part in view.parts):
-        state = index.state
-        layers: list[Mapping[str, Iterable[str]]] = [
-            {name: state.texts.get(column, ()) for name, column in _NAMED.items()},
-            state.facets.values,
-        ]
-        if state.judged:
-            layers[0] = {"model_name": state.texts.get("model", ())}
-        layers += [{name: [value] for name, value in own.items()} for own in index.plan[1].values()]
-        most = max(index.items, 10) // 2
-        shared = {name: own for name, own in state.items.values.items() if len(own) <= most}
-        for layer in (*layers, shared):
-            for name, texts in layer.items():
-                values.setdefault(name, {}).update(dict.fromkeys(texts))
+    for layer in chain.from_iterable(_facet_values(part.index) for part in view.parts):
+        for name, texts in layer.items():
+            values.setdefault(name, {}).update(dict.fromkeys(texts))
     return {name: sorted(texts)[:_MOST_SHOWN] for name, texts in values.items() if texts}
+
+
+def _facet_values(index: Index) -> Iterator[Mapping[str, Iterable[str]]]:
+    state = index.state
+    for name, column in _NAMED.items():
+        if not (state.judged and name == "task"):
+            yield {name: state.texts.get(column, ())}
+    yield state.facets.values
+    for planned in index.plan[1].values():
+        yield {name: [value] for name, value in planned.items()}
+    most = max(index.items, 10) // 2
+    yield {name: texts for name, texts in state.items.values.items() if len(texts) <= most}
 
 
 def facets_asked(where: Sequence[str]) -> dict[str, list[str]]:
@@ -390,7 +391,7 @@ def about(experiments: Experiments, view: View, share: float | None) -> dict[str
     return {
         "all": len(view),
         "label": view.label,
-        "labels": view.labels[:_MOST_LABELS],
+        "labels": view.labels[:MOST_LABELS],
         "facets": facets_of(view),
         "tags": sorted(tags),
         "indexed": share,

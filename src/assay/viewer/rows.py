@@ -1,7 +1,6 @@
 """Rows as pages show them: numbers from the index, beginnings of texts from the rows themselves."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,21 +61,21 @@ def beginning(text: str) -> str:
 def sample_rows(view: View, rows: IntArray) -> list[Shown]:
     """Return `SampleRow`s."""
     columns = [column for column in COLUMNS if column.shown]
-    return [
-        {**own, "key": key, "question": beginning(asked), "answer": beginning(answer)}
-        for own, key, asked, answer in _read(view, rows, columns)
-    ]
+    return [{**own, **texts} for own, texts, _ in _read(view, rows, columns)]
 
 
 def _read(
     view: View, rows: IntArray, columns: Sequence[Column]
-) -> Iterator[tuple[Shown, str, str, str]]:
-    """Yield rows with these columns, each with its key, its question and its answer."""
+) -> Iterator[tuple[Shown, Shown, str]]:
+    """Yield rows with these columns, each with its key and the beginnings of its texts, and its
+    whole texts."""
     for row, own in zip(rows.tolist(), view.values(columns, rows), strict=True):
         part, id = view.place(row)
         response = read_row(part.index, id)
-        key, asked = str(response.get("key") or ""), question_of(part.index, own["item"], response)
-        yield {"experiment": part.id, **own}, key, asked, answer_of(response)
+        asked, answer = question_of(part.index, own["item"], response), answer_of(response)
+        texts = {"question": beginning(asked), "answer": beginning(answer)}
+        key = str(response.get("key") or "")
+        yield {"experiment": part.id, **own}, {"key": key, **texts}, f"{asked}\n{answer}"
 
 
 def carried(
@@ -91,26 +90,31 @@ def carried(
     rows = _hardest(everything, labelled.values(), most)
     for start in range(0, len(rows), _AT_ONCE):
         chunk = rows[start : start + _AT_ONCE]
-        labels = [_present(label, _verdicts(own, chunk)) for label, own in labelled.items()]
-        values = [_present(name, texts_at(*own, chunk)) for name, own in facets.items() if own]
+        verdicts = {label: _verdicts(own, chunk) for label, own in labelled.items()}
+        coded = {name: texts_at(*own, chunk) for name, own in facets.items() if own}
+        labels, texts = (_by_row(named, len(chunk)) for named in (verdicts, coded))
         read = _read(everything, chunk, columns_about("response"))
-        for at, (own, key, asked, answer) in enumerate(read):
-            part, id = everything.place(int(chunk[at]))
+        shown = zip(chunk.tolist(), read, labels, texts, strict=True)
+        for row, (own, beginnings, text), said, values in shown:
+            part, id = everything.place(row)
             yield {
                 **own,
-                "labels": dict(chain.from_iterable(each[at] for each in labels)),
-                "facets": dict(chain.from_iterable(each[at] for each in values)),
-                "key": key,
-                "question": beginning(asked),
-                "answer": beginning(answer),
+                "labels": said,
+                "facets": values,
+                **beginnings,
                 "tags": tags[part.id].get(id, []),
-                "text": f"{asked}\n{answer}",
+                "text": text,
             }
 
 
-def _present(name: str, values: Sequence[Any]) -> list[list[tuple[str, Any]]]:
-    """Return the values with their name, nothing of those that are not there."""
-    return [[] if value is None else [(name, value)] for value in values]
+def _by_row(named: Mapping[str, Sequence[Any]], rows: int) -> list[Shown]:
+    """Return what each row has of these values, which are by names."""
+    found: list[Shown] = [{} for _ in range(rows)]
+    for name, values in named.items():
+        for own, value in zip(found, values, strict=True):
+            if value is not None:
+                own[name] = value
+    return found
 
 
 def _verdicts(labelled: View, rows: IntArray) -> list[Shown | None]:

@@ -364,17 +364,21 @@ class Builder:
         first.sort()
         if self._before is not None:
             first = first[self._before.first(place[first]) < 0]
+        label = {name: self._column("label", name)[lost[first]] for name in _OF_PLACES}
+        columns = {"log": label["log"], "position": label["position"], "key": place[first]}
+        keyed = np.zeros(len(first), np.int8)
+        self._append(self._place_values(label), {**columns, "keyed": keyed})
+        self.__dict__.pop("_known", None)
+
+    def _place_values(self, label: Mapping[str, Numbers]) -> dict[str, list[Any]]:
+        """Return the columns of places: those of labels' answers."""
         ids = dict(self.db.execute("SELECT hash, id FROM item"))
         names = list(self.state.texts.get("label model", ()))
-        label = {name: self._column("label", name)[lost[first]] for name in _OF_PLACES}
-        empty = [None] * len(first)
-        values: dict[str, list[Any]] = {column.name: empty for column in stored()}
-        values["item"] = [ids[hash] for hash in label["item"].tolist()]
-        values["model"] = values["task"] = [names[code] for code in label["model"].tolist()]
-        values |= {"sample": label["sample"].tolist(), "outcome": [""] * len(first)}
-        columns = {"log": label["log"], "position": label["position"], "key": place[first]}
-        self._append(values, {**columns, "keyed": np.zeros(len(first), np.int8)})
-        self.__dict__.pop("_known", None)
+        item = [ids[hash] for hash in label["item"].tolist()]
+        model = [names[code] for code in label["model"].tolist()]
+        own = {"item": item, "model": model, "task": model, "sample": label["sample"].tolist()}
+        own["outcome"] = [""] * len(item)
+        return {column.name: own.get(column.name, [None] * len(item)) for column in stored()}
 
     def _find_lost(self, lost: IntArray) -> IntArray:
         """Return the responses of labels that were not found when they were read."""

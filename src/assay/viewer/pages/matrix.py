@@ -10,9 +10,9 @@ from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
 from assay.viewer.query import (
     MOST_KEPT,
+    MOST_LABELS,
     SamplesQuery,
     View,
-    about,
     chosen,
     order_of,
     page_of,
@@ -39,18 +39,23 @@ def page(experiments: Experiments, query: Any) -> dict[str, Any]:
     items = experiments.cached(key, ids, lambda: _sort_items(samples, asked, rows), MOST_KEPT)
     task, tasks = samples.tasks
     columns = np.flatnonzero(np.bincount(task[rows]))[:_MOST_COLUMNS].tolist()
-    said = about(experiments, samples, share)
-    is_shown = np.zeros(len(samples.items[0]), np.bool_)
-    is_shown[items[part]] = True
-    own = rows[is_shown[samples.item[rows]]]
     return {
         "total": len(items),
-        **{name: said[name] for name in ("label", "labels", "indexed")},
+        "label": samples.label,
+        "labels": samples.labels[:MOST_LABELS],
+        "indexed": share,
         "columns": [dict(zip(("experiment", "task"), tasks[at], strict=True)) for at in columns],
-        "rows": [
-            _row(samples, own[samples.item[own] == item], columns) for item in items[part].tolist()
-        ],
+        "rows": _rows(samples, rows, items[part], columns),
     }
+
+
+def _rows(
+    samples: View, rows: IntArray, items: IntArray, columns: list[int]
+) -> list[dict[str, Any]]:
+    is_shown = np.zeros(len(samples.items[0]), np.bool_)
+    is_shown[items] = True
+    own = rows[is_shown[samples.item[rows]]]
+    return [_row(samples, own[samples.item[own] == item], columns) for item in items.tolist()]
 
 
 def _sort_items(samples: View, query: Any, rows: IntArray) -> IntArray:
