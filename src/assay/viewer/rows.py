@@ -90,21 +90,27 @@ def carried(
     rows = _hardest(everything, labelled.values(), most)
     for start in range(0, len(rows), _AT_ONCE):
         chunk = rows[start : start + _AT_ONCE]
-        verdicts = {label: _verdicts(own, chunk) for label, own in labelled.items()}
-        coded = {name: texts_at(*own, chunk) for name, own in facets.items() if own}
-        labels, texts = (_by_row(named, len(chunk)) for named in (verdicts, coded))
         read = _read(everything, chunk, columns_about("response"))
-        shown = zip(chunk.tolist(), read, labels, texts, strict=True)
-        for row, (own, beginnings, text), said, values in shown:
+        shown = zip(chunk.tolist(), read, _judged(chunk, labelled, facets), strict=True)
+        for row, (own, beginnings, text), judged in shown:
             part, id = everything.place(row)
             yield {
                 **own,
-                "labels": said,
-                "facets": values,
+                **judged,
                 **beginnings,
                 "tags": tags[part.id].get(id, []),
                 "text": text,
             }
+
+
+def _judged(
+    rows: IntArray, labelled: Mapping[str, View], facets: Mapping[str, Any]
+) -> Iterator[Shown]:
+    """Yield the verdicts and the facets of rows."""
+    verdicts = {label: _verdicts(own, rows) for label, own in labelled.items()}
+    coded = {name: texts_at(*own, rows) for name, own in facets.items() if own}
+    labels, texts = (_by_row(named, len(rows)) for named in (verdicts, coded))
+    return ({"labels": own, "facets": values} for own, values in zip(labels, texts, strict=True))
 
 
 def _by_row(named: Mapping[str, Sequence[Any]], rows: int) -> list[Shown]:

@@ -288,11 +288,11 @@ class Builder:
     ) -> None:
         """Take the labels of answers. Where some are of answers that are not known, what tells of
         these is kept until all rows are there."""
-        ids, samples, models = ([*map(field, rows)] for field in _PLACE)
-        own = _numbers(keys, ids, samples, models)
+        own = _numbers(keys, *(map(field, rows) for field in _PLACE))
         at = self._find(own, lines["item"])
         columns = {"row": at.astype(np.int32), **self._verdicts_of(rows)}
         if (at < 0).any():
+            ids, samples, models = ([*map(field, rows)] for field in _PLACE)
             models = [model or "" for model in models]
             codes = codes_of(models, self.state.texts.setdefault("label model", {}))
             place = _numbers([""] * len(ids), ids, samples, models)
