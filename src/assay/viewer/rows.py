@@ -7,7 +7,7 @@ import numpy as np
 
 from assay.analysis.compare.notes import answer_of
 from assay.errors import AssayError
-from assay.interfaces import IntArray
+from assay.interfaces import Codes, IntArray
 from assay.store.items import decode_item
 from assay.store.table.decode import decode_row
 from assay.text.messages import messages_text
@@ -104,7 +104,9 @@ def carried(
 
 
 def _judged(
-    rows: IntArray, labelled: Mapping[str, View], facets: Mapping[str, Any]
+    rows: IntArray,
+    labelled: Mapping[str, View],
+    facets: Mapping[str, tuple[Codes, list[str]] | None],
 ) -> Iterator[Shown]:
     """Yield the verdicts and the facets of rows."""
     verdicts = {label: _verdicts(own, rows) for label, own in labelled.items()}
