@@ -73,7 +73,7 @@ def write_experiment(folder: str, rows: int) -> None:
                     "response_id": f"chatcmpl-{number:012d}",
                 },
                 total_tokens=20 + number % 50,
-                key=f"{number:032x}",
+                key=f"{number:016x}{number:016x}",
                 task=f"model-{task % 2}/prompt-{task // 2}",
                 cost=1e-6 * (number % 50),
                 served_model=f"model-{task % 2}-2026",
@@ -277,7 +277,8 @@ def viewer() -> list[Line]:
                 *(child(asked_of_duckdb, root)["result"] for _ in range(3)), strict=True
             )
         ]
-        few, many = child(memory, root)["result"]
+        paged = child(memory, root)
+        few, many = paged["result"]
         written = child(reported, root)["result"]
         measured = min(child(aggregated, root)["result"] for _ in range(2))
     times = [f"{own:.2f} s / {other:.2f} s" for own, other in zip(ours, theirs, strict=True)]
@@ -301,7 +302,8 @@ def viewer() -> list[Line]:
             4,
             f"{index:.1f} s / {least:.1f} s",
         ),
-        Line("peak memory of making that index, MB", built["peak"], "<=", 400),
+        Line("peak memory of making that index, MB", built["peak"], "<=", 200),
+        Line("peak memory of 50 pages, MB", paged["peak"], "<=", 200),
         Line("filtered page of 1M samples / duckdb", ours[0] / theirs[0], "<=", 1.5, times[0]),
         Line("searched page of 1M samples / duckdb", ours[1] / theirs[1], "<=", 1.5, times[1]),
         Line(

@@ -19,6 +19,7 @@ from assay.viewer.index import opening
 from assay.viewer.index.index import Index, load
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages import page
+from assay.viewer.query import View
 from tests.support import Lab
 from tests.viewer.generated import (
     Row,
@@ -301,8 +302,7 @@ def test_rows_that_do_not_count_are_not_listed(tmp_path: Path, made: list[str]) 
     index, _ = open_index(experiments, id)
     shown = [line for log in find_source(folder).logs("run") for _, line in log.scan()]
     assert 0 < len(shown) < 61
-    rows = index.select("SELECT log, position FROM response ORDER BY id")
-    assert [index.read("run", *place) for place in rows] == shown
+    assert list(index.read_rows("run", range(len(index)))) == shown
     append(
         folder / "responses.jsonl", [{**json.loads(shown[-1]), "key": "f" * 32, "sample_index": 7}]
     )
@@ -434,8 +434,8 @@ def test_a_facet_has_at_most_a_thousand_values(tmp_path: Path) -> None:
     index, _ = open_index(experiments, "e")
     assert set(index.state.facets.values) == {"few"}
     assert page(experiments, "samples", {"where": ["few=1"]})["total"] == 3
-    few = index.select(f"SELECT {index.state.facets.columns['few']} FROM response ORDER BY id")
-    assert few == [(str(at % 1000),) for at in range(2002)]
+    codes, texts = View([("e", index)]).facet("few") or ([], [])
+    assert [texts[code] for code in codes] == [str(at % 1000) for at in range(2002)]
     assert len(page(experiments, "samples", {})["facets"]["few"]) == 100
 
 

@@ -287,7 +287,7 @@ def test_text_is_found_however_it_is_written(
         index, _ = open_index(Experiments([root]), "e", wait=True)
     found = found_by(index, needle).tolist()
     assert found == [
-        at + 1
+        at
         for at, text in enumerate(texts)
         if needle.lower() in text.lower() or needle.lower() in f"n{at}"
     ]

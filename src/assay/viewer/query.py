@@ -1,34 +1,45 @@
 """Samples of one or several experiments: chosen, sorted and counted. Items are joined by their ids."""
 
-import heapq
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from itertools import count
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from assay.errors import AssayError, UserError
-from assay.interfaces import FloatArray, IntArray
+from assay.interfaces import Codes, FloatArray, IntArray, Mask
+from assay.records import OUTCOMES
 from assay.registry import nearest
+from assay.store.table.join import distinct, group_rows
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.columns import column_of, conditions, query_type
-from assay.viewer.index.index import Index, Part, as_json
+from assay.viewer.index.columns import Column, column_of, conditions, query_type
+from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
+from assay.viewer.index.packed import Numbers
 from assay.viewer.index.search import found_by
+from assay.viewer.index.series import Verdicts
 from assay.viewer.tags import tagged, tags_of
 
 SamplesQuery = query_type()
+_NAMED = {"task": "task", "model_name": "model"}  # facets that are columns
+_COMPARED: dict[str, Any] = {">=": np.greater_equal, "<=": np.less_equal}
 MOST_ROWS = 500
-PART_BITS = 40  # a row of a view is the number of its experiment, and in so many bits its own
-_OWN = (1 << PART_BITS) - 1
 _MOST_SHOWN = 100  # values of a facet
-_MOST_LABELS = 1000
+MOST_LABELS = 1000
 MOST_KEPT = 4  # views, and lists that one pages through
-_AMONG = "r.hash IN (SELECT value FROM json_each(?))"
-_numbers = count(1)
+# where texts may be found, first choice first: their numbers in every row, -1 for none, and the texts
+Layers = list[tuple[Codes, Iterable[str]]]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The samples of one experiment, and which rows of a view they are."""
+
+    id: str
+    index: Index
+    rows: slice
 
 
 class View:
@@ -39,99 +50,151 @@ class View:
         if label and label not in self.labels:
             raise UserError(f"there is no label {label!r}", fix=nearest(label, self.labels))
         self.label = label or next(iter(self.labels), "")
-        self.parts = [Part(id, index, self.label) for id, index in parts]
+        self.starts = [*accumulate((len(index) for _, index in parts), initial=0)]
+        rows = map(slice, self.starts, self.starts[1:])
+        self.parts = [Part(*part, own) for part, own in zip(parts, rows, strict=True)]
         self.name = self.label, *((id, index.made) for id, index in parts)
 
     def __len__(self) -> int:
-        return sum(len(part.index) for part in self.parts)
-
-    @contextmanager
-    def kinds(self, items: Sequence[int] | None = None) -> Generator[int]:
-        """Give the number under which tables `kind` have what is known of items, all or some, across the experiments:
-        the largest difference of two tasks' mean scores, how many tasks have verdicts, and how many a sample that passed.
-        """
-        number, among, values = next(_numbers), "", list[str]()
-        if items is not None:
-            among, values = f" AND {_AMONG}", [as_json(items)]
-        try:
-            for part in self.parts:
-                cells = part.index.stream(_CELLS.format(number, part.samples, among), values)
-                self.parts[0].index.store("INSERT INTO cell VALUES (?, ?, ?, ?)", cells)
-            for part in self.parts:
-                kinds = self.parts[0].index.stream(_KINDS, (number,))
-                part.index.store("INSERT INTO kind VALUES (?, ?, ?, ?, ?)", kinds)
-            yield number
-        finally:
-            for part in self.parts:
-                for table in ("cell", "kind"):
-                    part.index.store(f"DELETE FROM {table} WHERE view = ?", [(number,)])
+        return self.starts[-1]
 
     def under(self, label: str) -> "View":
         return View([(part.id, part.index) for part in self.parts], label)
 
-    def by_part(self, rows: IntArray) -> list[tuple[Part, list[int]]]:
-        """Return the parts of some rows, and which rows of theirs these are."""
-        parts, ids = rows >> PART_BITS, rows & _OWN
-        return [
-            (part, ids[parts == number].tolist())
-            for number, part in enumerate(self.parts)
-            if (parts == number).any()
-        ]
+    def place(self, row: int) -> tuple[Part, int]:
+        part = self.parts[bisect_right(self.starts, row) - 1]
+        return part, row - part.rows.start
 
-    def places(self, rows: IntArray) -> Iterator[tuple[Part, int]]:
-        return ((self.parts[row >> PART_BITS], row & _OWN) for row in rows.tolist())
+    def _joined(self, column: Callable[[Index], Numbers]) -> Numbers:
+        own = [column(part.index) for part in self.parts]
+        return own[0] if len(own) == 1 else np.concatenate([np.zeros(0, np.int8), *own])
 
-    def every(self) -> IntArray:
-        """Return all rows: those of an experiment are numbered from 1 on."""
-        own = [
-            np.arange(1, len(part.index) + 1) + (number << PART_BITS)
-            for number, part in enumerate(self.parts)
-        ]
-        return np.concatenate([np.zeros(0, np.int64), *own])
+    def packed(self, name: str) -> Numbers:
+        return self._joined(lambda index: index.column("response", name))
 
-    def numbers(self, *expressions: str, where: str = "1") -> npt.NDArray[Any]:
-        """Return all rows for which a condition holds, or expressions have values: see `Part.numbers`."""
-        return _side_by_side([part.numbers(expressions, where) for part in self.parts])
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        own = [part.index.verdicts(self.label) for part in self.parts]
+        none = Verdicts(np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0))
+        return Verdicts(*map(np.concatenate, zip(none, *own, strict=True)))
 
-    def rows(
-        self,
-        experiments: Experiments,
-        query: Any,
-        *expressions: str,
-        items: Sequence[int] | None = None,
-    ) -> npt.NDArray[Any]:
-        """Return the rows that match, of all items or some: see `Part.numbers`."""
-        check_facets(self, query.where)
-        used = [*expressions, *(sql for sql, _ in _asked(query))]
-        kinds = self.kinds(items) if any("k." in sql for sql in used) else nullcontext(0)
-        found: list[npt.NDArray[Any]] = []
-        with kinds as kind:
+    def numbers(self, column: Column, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Return the values of a column of numbers, of all rows or some; NaN for none."""
+        if column.about == "item":
+            return self.kinds[column.name][self.item[rows]]
+        if column.sql:
+            values = self._joined(lambda index: index.values(column.sql))
+        elif column.about == "label":
+            values = getattr(self.verdicts, column.name)
+        else:
+            values = self.packed(column.name)
+        values = values[rows]
+        is_missing = np.isinf(values) if values.dtype.kind == "f" else values < 0
+        return np.where(is_missing, np.nan, values)
+
+    def texts(self, *columns: Column) -> tuple[Codes, list[str]]:
+        """Return the numbers of the texts of columns, the first that has one, and the texts."""
+        return self._coded([[*map(partial(self._layer, part), columns)] for part in self.parts])
+
+    def _layer(self, part: Part, column: Column) -> tuple[Codes, Iterable[str]]:
+        if column.about == "label":
+            return self.verdicts.outcome[part.rows], OUTCOMES
+        return part.index.texts(column)
+
+    def facet(self, name: str) -> tuple[Codes, list[str]] | None:
+        """Return the values of a facet as `texts` does; None if there is no such facet."""
+        layers = [layers_of(part.index, name) for part in self.parts]
+        return self._coded(layers) if any(layers) else None
+
+    def _coded(self, layers: list[Layers]) -> tuple[Codes, list[str]]:
+        if [*map(len, layers)] == [1]:
+            ((codes, known),) = layers[0]
+            return codes, list(known)
+        texts: dict[str, int] = {}
+        whole = np.full(len(self), -1, np.int32)
+        for part, found in zip(self.parts, layers, strict=True):
+            own = whole[part.rows]
+            for codes, known in found:
+                numbers = [*(texts.setdefault(text, len(texts)) for text in known), -1]
+                np.copyto(own, np.array(numbers, np.int32)[codes], where=own < 0)
+        return whole, list(texts)
+
+    # ---- items
+
+    @cached_property
+    def items(self) -> tuple[IntArray, Codes]:
+        """The first row of each item, and the item of each row."""
+        return distinct(self.packed("item"))[1:]
+
+    @property
+    def item(self) -> Codes:
+        return self.items[1]
+
+    @cached_property
+    def tasks(self) -> tuple[Codes, list[tuple[str, str]]]:
+        """The task of each row, and the tasks: an experiment, and a name there."""
+        names, codes = list[tuple[str, str]](), [np.zeros(0, np.int32)]
+        for part in self.parts:
+            codes.append(part.index.column("response", "task") + len(names))
+            names += [(part.id, name) for name in part.index.state.texts.get("task", ())]
+        return np.concatenate(codes), names
+
+    @cached_property
+    def kinds(self) -> dict[str, FloatArray]:
+        """What is known of items across the experiments: the largest difference of two tasks' mean
+        scores, and the kinds that follow from the tasks that have verdicts, and those of which a
+        sample passed."""
+        items = len(self.items[0])
+        _, passed, score = self.verdicts
+        rows = np.flatnonzero(~np.isnan(score))
+        cells = group_rows(self.item[rows], self.tasks[0][rows])
+        item = self.item[rows][cells.first]
+        means = np.bincount(cells.of_row, weights=score[rows]) / np.bincount(cells.of_row)
+        best = np.full(len(cells), -1, np.int8)
+        np.maximum.at(best, cells.of_row, passed[rows])
+        judged, won = (np.bincount(item, best >= least, items) for least in (0, 1))
+        differs = _differences(np.round(means, 12), item, items)
+        kinds = {
+            "disagreement": differs,
+            "disagree": differs > 0,
+            "failed_by_all": (judged > 0) & (won == 0),
+            "passed_by_one": won == 1,
+        }
+        return {name: values.astype(np.float64) for name, values in kinds.items()}
+
+    # ---- values of rows
+
+    def values(self, columns: Sequence[Column], rows: IntArray) -> list[dict[str, Any]]:
+        """Return what pages show of some rows in these columns."""
+        found = [map(column.json, self._values(column, rows)) for column in columns]
+        names = [column.name for column in columns]
+        return [dict(zip(names, own, strict=True)) for own in zip(*found, strict=True)]
+
+    def _values(self, column: Column, rows: IntArray) -> list[Any]:
+        if column.about == "response":
+            found = np.empty(len(rows), object)
             for part in self.parts:
-                where, values = _where(part, query)
-                if items is not None:
-                    where, values = f"{where} AND {_AMONG}", [*values, as_json(items)]
-                rows = part.numbers(expressions, where, values, kind)
-                found.append(_among(experiments, part, query, rows))
-        return _side_by_side(found)
+                at = np.flatnonzero((rows >= part.rows.start) & (rows < part.rows.stop))
+                own = (rows[at] - part.rows.start).tolist()
+                found[at] = part.index.responses(own, column.expression)
+            return found.tolist()
+        if column.type == "TEXT":
+            return texts_at(*self.texts(column), rows)
+        values = self.numbers(column, rows).tolist()
+        return [None if value != value else value for value in values]
 
 
-def _side_by_side(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    for number, rows in enumerate(parts):
-        rows["row"] += number << PART_BITS
-    return (
-        np.concatenate(parts)
-        if parts
-        else np.zeros(0, [("row", "i8"), ("hash", "i8"), ("v0", "f8")])
-    )
+def _differences(values: FloatArray, group: Codes, groups: int) -> FloatArray:
+    """Return the largest difference of two values of each group, at most 1."""
+    high, low = np.full(groups, -np.inf), np.full(groups, np.inf)
+    np.maximum.at(high, group, values)
+    np.minimum.at(low, group, values)
+    return np.where(np.isfinite(high), np.clip(high - low, 0, 1), 0)
 
 
-_CELLS = """
-SELECT {}, r.hash, round(avg(v.score), 12), max(v.passed) FROM {} WHERE v.score IS NOT NULL{} GROUP BY r.hash, r.task
-"""
-_KINDS = """
-SELECT view, hash, min(1.0, max(mean) - min(mean)), count(won), coalesce(sum(won), 0) FROM cell WHERE view = ?
-GROUP BY hash
-"""
+def texts_at(codes: Codes, texts: Sequence[str], rows: IntArray) -> list[str | None]:
+    """Return the texts of some rows."""
+    return [None if code < 0 else str(texts[code]) for code in codes[rows].tolist()]
 
 
 def view(
@@ -168,22 +231,22 @@ def labels_of(index: Index) -> list[str]:
 def facets_of(view: View) -> dict[str, list[str]]:
     """What one can filter by: the values of each facet. One that nearly every item has another value of is none."""
     values: dict[str, dict[str, None]] = {"task": {}, "model_name": {}}
-    for index in (part.index for part in view.parts):
-        state = index.state
-        layers: list[Mapping[str, Iterable[str]]] = [
-            {"task": () if state.judged else state.tasks, "model_name": state.models},
-            state.facets.values,
-        ]
-        layers += [{name: [value] for name, value in own.items()} for own in index.plan[1].values()]
-        shared = {
-            name: texts
-            for name, texts in state.items.values.items()
-            if 2 * len(texts) <= max(index.items, 10)
-        }
-        for layer in (*layers, shared):
-            for name, texts in layer.items():
-                values.setdefault(name, {}).update(dict.fromkeys(texts))
+    for layer in chain.from_iterable(_facet_values(part.index) for part in view.parts):
+        for name, texts in layer.items():
+            values.setdefault(name, {}).update(dict.fromkeys(texts))
     return {name: sorted(texts)[:_MOST_SHOWN] for name, texts in values.items() if texts}
+
+
+def _facet_values(index: Index) -> Iterator[Mapping[str, Iterable[str]]]:
+    state = index.state
+    for name, column in _NAMED.items():
+        if not (state.judged and name == "task"):
+            yield {name: state.texts.get(column, ())}
+    yield state.facets.values
+    for planned in index.plan[1].values():
+        yield {name: [value] for name, value in planned.items()}
+    most = max(index.items, 10) // 2
+    yield {name: texts for name, texts in state.items.values.items() if len(texts) <= most}
 
 
 def facets_asked(where: Sequence[str]) -> dict[str, list[str]]:
@@ -199,57 +262,68 @@ def facets_asked(where: Sequence[str]) -> dict[str, list[str]]:
     return wanted
 
 
+def layers_of(index: Index, name: str) -> Layers:
+    """Return where a facet is found; nothing if it is not."""
+    return _layers(index, name) or _layers(index, name.removeprefix("metadata."))
+
+
+def _layers(index: Index, name: str) -> Layers:
+    state, layers = index.state, Layers()
+    if name in _NAMED:
+        column = _NAMED[name]
+        return [(index.column("response", column), state.texts.get(column, ()))]
+    if name in state.facets.values:
+        layers.append((index.column("response", f"facet {name}"), state.facets.values[name]))
+    layers += _planned(index, name)
+    if name in state.items.values:
+        own = np.append(index.column("item", f"facet {name}"), -1)
+        layers.append((own[index.item_rows], state.items.values[name]))
+    return layers
+
+
+def _planned(index: Index, name: str) -> Layers:
+    """Return the facet that tasks have by the plan of the run."""
+    tasks = index.state.texts.get("task", ())
+    values = {at: index.plan[1].get(task, {}).get(name) for at, task in enumerate(tasks)}
+    texts = [*dict.fromkeys(text for text in values.values() if text is not None)]
+    codes = np.full(len(values) + 1, -1, np.int32)
+    for at, text in values.items():
+        codes[at] = texts.index(text) if text is not None else -1
+    return [(codes[index.column("response", "task")], texts)] if texts else []
+
+
 # ---- choosing and sorting
 
 
-def _asked(query: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yield what the columns of a row must hold, and the values that are bound to it."""
+def _is_chosen(view: View, query: Any) -> Mask:
+    """Return which rows have what the columns and facets must have."""
+    chosen = np.ones(len(view), np.bool_)
     for condition in conditions():
-        names = filter(None, [condition.column, condition.otherwise])
-        place = ", ".join(column_of(name).expression for name in names)
-        place = f"coalesce({place}, NULL)"
-        asked = getattr(query, condition.name)
-        if condition.operator == "in" and asked:
-            yield f"{place} IN ({_marks(asked)})", asked
-        elif condition.operator == "is" and asked in condition.words:
-            yield f"{place} = {1 - condition.words.index(asked)}", []
-        elif condition.operator in (">=", "<=") and asked is not None:
-            yield f"{place} {condition.operator} ?", [asked]
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _where(part: Part, query: Any) -> tuple[str, list[Any]]:
-    parts, values = ["1"], list[Any]()
-    for sql, bound in _asked(query):
-        parts.append(sql)
-        values += bound
+        asked, operator = getattr(query, condition.name), condition.operator
+        columns = [*map(column_of, filter(None, [condition.column, condition.otherwise]))]
+        if operator == "in" and asked:
+            chosen &= _has(*view.texts(*columns), asked)
+        elif operator == "is" and asked in condition.words:
+            chosen &= view.numbers(columns[0]) == 1 - condition.words.index(asked)
+        elif operator in _COMPARED and asked is not None:
+            chosen &= _COMPARED[operator](view.numbers(columns[0]), asked)
     for name, asked in facets_asked(query.where).items():
-        place = part.find_facet(name, values)
-        parts.append(f"coalesce({place or 'NULL'}, 'null') IN ({_marks(asked)})")
-        values += asked
-    return " AND ".join(parts), values
-
-
-def check_facets(view: View, where: Sequence[str]) -> None:
-    for name in facets_asked(where):
-        if view.parts and not any(part.find_facet(name, []) for part in view.parts):
+        found = view.facet(name)
+        if found is None and view.parts:
             raise UserError(f"there is no facet {name!r}", fix=nearest(name, facets_of(view)))
+        if found is not None:
+            chosen &= _has(*found, asked, "null")
+    return chosen
 
 
-def _among(experiments: Experiments, part: Part, query: Any, rows: Any) -> Any:
-    """Return those of the rows that have one of the tags, and the text, that are asked for."""
-    own, found = rows["row"], np.ones(len(rows), np.bool_)
-    if query.tag:
-        found &= np.isin(own, [*tagged(experiments, part.id, part.index, query.tag)])
-    if query.search:
-        found &= np.isin(own, found_by(part.index, query.search, regex=query.regex))
-    return rows[found]
+def _has(
+    codes: Codes, texts: Sequence[str], asked: Sequence[str], absent: str | None = None
+) -> Mask:
+    """Return which rows have one of the texts; those without any have `absent`."""
+    return np.array([text in asked for text in (*texts, absent)])[codes]
 
 
-def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
+def chosen(experiments: Experiments, view: View, query: Any) -> Numbers:
     """Return the rows that match, in the order that is asked for. One pages through them."""
     asked = msgspec.structs.replace(query, offset=0, limit=0)
     key = ("list", view.name, msgspec.json.encode(asked))
@@ -257,39 +331,46 @@ def chosen(experiments: Experiments, view: View, query: Any) -> IntArray:
     return experiments.cached(key, ids, lambda: _find_rows(experiments, view, asked), MOST_KEPT)
 
 
-def _is_narrowed(query: Any) -> bool:
-    return bool(query.where or query.tag or query.search or [*_asked(query)])
-
-
-def _find_rows(experiments: Experiments, view: View, query: Any) -> IntArray:
+def _find_rows(experiments: Experiments, view: View, query: Any) -> Numbers:
     """Return the rows that match, sorted: stable, those without the value at the end."""
-    column = column_of(query.sort) if query.sort != "order" else None
-    if column is not None and column.type != "TEXT":
-        rows = view.rows(experiments, query, column.expression)
-        return rows["row"][order_of(rows["v0"], descending=query.descending)]
-    rows = view.rows(experiments, query)["row"] if _is_narrowed(query) else view.every()
-    if column is None:
+    mask = _is_chosen(view, query)
+    for part in view.parts if query.tag or query.search else ():
+        mask[part.rows] &= _is_found(experiments, part, query)
+    rows = np.flatnonzero(mask).astype(np.int32)
+    if query.sort == "order":
         return rows[::-1] if query.descending else rows
-    streams = [
-        part.index.stream(
-            f"SELECT {column.expression}, r.id + {number << PART_BITS} FROM {part.samples}"
-            f" ORDER BY 1 {'DESC' if query.descending else ''} NULLS LAST, 2"
-        )
-        for number, part in enumerate(view.parts)
-    ]
+    return rows[order_of(sort_values(view, query.sort)[rows], descending=query.descending)]
 
-    def key(row: Any) -> tuple[bool, str]:
-        return (row[0] is None) != query.descending, row[0] or ""
 
-    merged = heapq.merge(*streams, key=key, reverse=query.descending)
-    every = np.fromiter((row for _, row in merged), np.int64)
-    return every if len(every) == len(rows) else every[np.isin(every, rows)]
+def _is_found(experiments: Experiments, part: Part, query: Any) -> Mask:
+    """Return which rows have one of the tags, and the text, that are asked for."""
+    wanted: list[Iterable[int]] = []
+    if query.tag:
+        wanted.append(tagged(experiments, part.id, part.index, query.tag))
+    if query.search:
+        wanted.append(found_by(part.index, query.search, regex=query.regex))
+    mask = np.ones(len(part.index), np.bool_)
+    for rows in wanted:
+        own = np.zeros(len(mask), np.bool_)
+        own[np.array([*rows], np.int64)] = True
+        mask &= own
+    return mask
+
+
+def sort_values(view: View, name: str) -> FloatArray:
+    """Return the numbers that rows are sorted by, NaN for none."""
+    column = column_of(name)
+    if column.type != "TEXT":
+        return view.numbers(column)
+    codes, texts = view.texts(column)
+    ranks = np.full(len(texts) + 1, np.nan)
+    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return ranks[codes]
 
 
 def order_of(values: FloatArray, *, descending: bool) -> IntArray:
-    """Return the order of values, missing ones (infinity) at the end."""
-    values = np.where(np.isinf(values), np.nan, -values if descending else values)
-    return np.argsort(values, kind="stable")
+    """Return the order of values, missing ones at the end."""
+    return np.argsort(-values if descending else values, kind="stable")
 
 
 def page_of(query: Any) -> slice:
@@ -310,7 +391,7 @@ def about(experiments: Experiments, view: View, share: float | None) -> dict[str
     return {
         "all": len(view),
         "label": view.label,
-        "labels": view.labels[:_MOST_LABELS],
+        "labels": view.labels[:MOST_LABELS],
         "facets": facets_of(view),
         "tags": sorted(tags),
         "indexed": share,

@@ -7,16 +7,16 @@ import numpy as np
 
 from assay.analysis.compare.notes import answer_of
 from assay.errors import AssayError
-from assay.interfaces import IntArray
+from assay.interfaces import Codes, IntArray
 from assay.store.items import decode_item
 from assay.store.table.decode import decode_row
 from assay.text.messages import messages_text
 from assay.text.plain import plain
 from assay.text.template import DEFAULT_FIELDS, question, variables
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.columns import COLUMNS, Column, columns_about, expressions
-from assay.viewer.index.index import Index, Part
-from assay.viewer.query import View, facets_of, view
+from assay.viewer.index.columns import COLUMNS, Column, column_of, columns_about
+from assay.viewer.index.index import Index
+from assay.viewer.query import View, facets_of, texts_at, view
 from assay.viewer.tags import tagged
 
 LETTERS = 200  # of the beginning of a text
@@ -27,12 +27,10 @@ Shown = dict[str, Any]
 
 
 def read_row(index: Index, row: int) -> Shown:
-    """The response of a row, or what was judged where there are no responses; empty if it is gone."""
-    kind = "evaluation" if index.judged else "run"
-    query = "SELECT log, position FROM response WHERE id = ?"
+    """Return the response of a row, or what was judged where there are no responses; empty if it is gone."""
     try:
-        whole = decode_row(index.read(kind, *index.select(query, (row,))[0]))
-    except (AssayError, IndexError):
+        whole = decode_row(next(index.read_rows("run", [row] if row >= 0 else [])))
+    except (AssayError, StopIteration):
         return {}
     return {"item_id": whole.get("item_id")} if index.judged else whole
 
@@ -60,96 +58,89 @@ def beginning(text: str) -> str:
     return plain(text[:LETTERS])
 
 
-def _texts(index: Index, item: str, response: Shown) -> tuple[str, str]:
-    return question_of(index, item, response), answer_of(response)
-
-
-def _named(columns: Sequence[Column], values: Sequence[Any]) -> Shown:
-    return {column.name: column.json(value) for column, value in zip(columns, values, strict=True)}
-
-
 def sample_rows(view: View, rows: IntArray) -> list[Shown]:
-    """`SampleRow`s."""
+    """Return `SampleRow`s."""
     columns = [column for column in COLUMNS if column.shown]
-    own = view.by_part(rows)
-    items = [hash for part, ids in own for (hash,) in part.values(ids, ["r.hash"]).values()]
-    with view.kinds(items) as kind:
-        found = {part.id: part.values(ids, expressions(columns), kind) for part, ids in own}
-    shown: list[Shown] = []
-    for part, id in view.places(rows):
-        response, row = read_row(part.index, id), _named(columns, found[part.id][id])
-        question, answer = map(beginning, _texts(part.index, row["item"], response))
-        row |= {"key": str(response.get("key") or ""), "question": question, "answer": answer}
-        shown.append({"experiment": part.id, **row})
-    return shown
+    return [{**own, **texts} for own, texts, _ in _read(view, rows, columns)]
+
+
+def _read(
+    view: View, rows: IntArray, columns: Sequence[Column]
+) -> Iterator[tuple[Shown, Shown, str]]:
+    """Yield rows with these columns, each with its key and the beginnings of its texts, and its
+    whole texts."""
+    for row, own in zip(rows.tolist(), view.values(columns, rows), strict=True):
+        part, id = view.place(row)
+        response = read_row(part.index, id)
+        asked, answer = question_of(part.index, own["item"], response), answer_of(response)
+        texts = {"question": beginning(asked), "answer": beginning(answer)}
+        key = str(response.get("key") or "")
+        yield {"experiment": part.id, **own}, {"key": key, **texts}, f"{asked}\n{answer}"
 
 
 def carried(
     experiments: Experiments, ids: Sequence[str], most: int | None = None
 ) -> Iterator[Shown]:
-    """At most `most` `CarriedRow`s of these experiments, or of all: whole items, those that failed most often under
-    any label first."""
+    """Yield at most `most` `CarriedRow`s of these experiments, or of all: whole items, those that failed most often
+    under any label first."""
     everything, _ = view(experiments, ids, "", wait=True)
     labelled = {label: everything.under(label) for label in everything.labels[:_MOST_CARRIED]}
     tags = {part.id: tagged(experiments, part.id, part.index) for part in everything.parts}
-    facets = list(facets_of(everything))
+    facets = {name: everything.facet(name) for name in facets_of(everything)}
     rows = _hardest(everything, labelled.values(), most)
     for start in range(0, len(rows), _AT_ONCE):
         chunk = rows[start : start + _AT_ONCE]
-        found = {part.id: _carried(part, own, facets) for part, own in everything.by_part(chunk)}
-        for label, own in labelled.items():
-            _add_verdicts(own, chunk, label, found)
-        for part, id in everything.places(chunk):
-            response, row = read_row(part.index, id), found[part.id][id]
-            question, answer = _texts(part.index, row["item"], response)
+        read = _read(everything, chunk, columns_about("response"))
+        shown = zip(chunk.tolist(), read, _judged(chunk, labelled, facets), strict=True)
+        for row, (own, beginnings, text), judged in shown:
+            part, id = everything.place(row)
             yield {
-                "experiment": part.id,
-                **row,
-                "key": str(response.get("key") or ""),
-                "question": beginning(question),
-                "answer": beginning(answer),
+                **own,
+                **judged,
+                **beginnings,
                 "tags": tags[part.id].get(id, []),
-                "text": f"{question}\n{answer}",
+                "text": text,
             }
 
 
-def _carried(part: Part, ids: Sequence[int], facets: Sequence[str]) -> dict[int, Shown]:
-    """Return what the index has of rows whatever the label is."""
-    columns = columns_about("response")
-    bound: list[Any] = []
-    places = [part.find_facet(name, bound) or "NULL" for name in facets]
-    rows: dict[int, Shown] = {}
-    for id, values in part.values(ids, [*expressions(columns), *places], bound=bound).items():
-        texts = zip(facets, values[len(columns) :], strict=True)
-        rows[id] = _named(columns, values[: len(columns)]) | {
-            "labels": {},
-            "facets": {name: text for name, text in texts if text is not None},
-        }
-    return rows
+def _judged(
+    rows: IntArray,
+    labelled: Mapping[str, View],
+    facets: Mapping[str, tuple[Codes, list[str]] | None],
+) -> Iterator[Shown]:
+    """Yield the verdicts and the facets of rows."""
+    verdicts = {label: _verdicts(own, rows) for label, own in labelled.items()}
+    coded = {name: texts_at(*own, rows) for name, own in facets.items() if own}
+    labels, texts = (_by_row(named, len(rows)) for named in (verdicts, coded))
+    return ({"labels": own, "facets": values} for own, values in zip(labels, texts, strict=True))
 
 
-def _add_verdicts(
-    labelled: View, rows: IntArray, label: str, found: Mapping[str, dict[int, Shown]]
-) -> None:
-    columns = columns_about("label")
-    for part, ids in labelled.by_part(rows):
-        verdicts = part.values(ids, ["v.outcome", *expressions(columns)])
-        for id, (outcome, *values) in verdicts.items():
-            if outcome is not None:
-                found[part.id][id]["labels"][label] = _named(columns, values)
+def _by_row(named: Mapping[str, Sequence[Any]], rows: int) -> list[Shown]:
+    """Return what each row has of these values, which are by names."""
+    found: list[Shown] = [{} for _ in range(rows)]
+    for name, values in named.items():
+        for own, value in zip(found, values, strict=True):
+            if value is not None:
+                own[name] = value
+    return found
+
+
+def _verdicts(labelled: View, rows: IntArray) -> list[Shown | None]:
+    """Return what a label says of rows."""
+    there = (labelled.verdicts.outcome[rows] >= 0).tolist()
+    values = labelled.values(columns_about("label"), rows)
+    return [own if judged else None for judged, own in zip(there, values, strict=True)]
 
 
 def _hardest(view: View, labelled: Iterable[View], most: int | None) -> IntArray:
     """Return all rows of the items with the largest shares of failed rows, an item's failed rows first."""
-    rows = view.numbers("r.outcome NOT IN ('ok', '')")
-    failed = rows["v0"] > 0
+    codes, texts = view.texts(column_of("outcome"))
+    failed = np.array([text not in ("ok", "") for text in [*texts, ""]])[codes]
     for own in labelled:
-        failed |= np.isin(
-            rows["row"], own.numbers(where="v.outcome <> 'scored' OR v.passed = 0")["row"]
-        )
-    _, first, item = np.unique(rows["hash"], return_index=True, return_inverse=True)
+        failed |= (own.verdicts.outcome > 0) | (own.verdicts.passed == 0)
+    first, item = view.items
     share = np.bincount(item, weights=failed) / np.bincount(item)
     order = np.lexsort((~failed, first[item], -share[item]))
     ends = np.flatnonzero(np.diff(first[item][order], append=-1)) + 1
     whole = int(ends[ends <= most].max(initial=0)) if most is not None else len(order)
-    return rows["row"][order[: whole or most]]
+    return order[: whole or most]

@@ -1,19 +1,18 @@
 """What responses took and cost, from the index, which has these numbers of every response already: the metrics
 `latency` and `cost` would read all rows again to show them beside other numbers."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from assay.errors import UserError
+from assay.interfaces import IntArray, Mask
 from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
-from assay.viewer.index.index import Index, Part
+from assay.viewer.index.columns import column_of
+from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
-
-IS_ANSWER = "r.outcome IN ('ok', 'refused')"  # what answers took and cost counts
+from assay.viewer.query import View
 
 
 def spent(
@@ -33,42 +32,40 @@ class Spent:
     def __init__(self, index: Index, facets: Sequence[str]) -> None:
         self._facets = facets
         self._groups: dict[tuple[str, ...], tuple[float | None, float | None]] = {}
-        for values, rows in group_values(
-            Part("", index, ""), facets, "r.latency", "r.cost", IS_ANSWER
-        ).items():
-            own = rows[rows["v2"] == 1]
-            took = own["v0"][np.isfinite(own["v0"])]
-            cost = float(own["v1"].sum())
+        samples = View([("", index)])
+        latency, cost = (samples.numbers(column_of(name)) for name in ("latency", "cost"))
+        answered = are_answers(samples)
+        for values, rows in group_rows_by(samples, facets):
+            own = rows[answered[rows]]
+            took = latency[own][~np.isnan(latency[own])]
+            whole = float(cost[own].sum())
             self._groups[values] = (
                 float(np.median(took)) if len(took) else None,
-                cost if len(own) and np.isfinite(cost) else None,
+                whole if len(own) and not np.isnan(whole) else None,
             )
 
     def of(self, values: Mapping[str, str]) -> tuple[float | None, float | None]:
-        """Latency and cost of the responses with these values."""
+        """Return latency and cost of the responses with these values."""
         return self._groups.get(tuple(values[name] for name in self._facets), (None, None))
 
 
-def group_values(
-    part: Part, facets: Sequence[str], *expressions: str
-) -> dict[tuple[str, ...], npt.NDArray[Any]]:
-    """Return the values of expressions (`v0` and so on, infinity for none) by those of facets, as texts."""
-    bound = list[Any]()
-    places = [part.find_facet(name, bound) for name in facets]
-    if "" in places:
-        name = facets[places.index("")]
-        raise UserError(
-            f"the samples have no facet {name!r} with few values", fix="choose another facet"
-        )
-    columns = [f"coalesce({place}, 'null')" for place in places]
-    columns += [f"coalesce({sql}, 9e999)" for sql in expressions]
-    codes: dict[tuple[str, ...], int] = {}
-    at = len(facets)
-    fields = [("group", "i4"), *((f"v{number}", "f8") for number in range(len(expressions)))]
-    coded = (
-        (codes.setdefault(row[:at], len(codes)), *row[at:])
-        for row in part.index.stream(f"SELECT {', '.join(columns)} FROM {part.samples}", bound)
-    )
-    rows = np.fromiter(coded, fields)
-    own = group_rows(rows["group"]).rows() if len(rows) else []
-    return {values: rows[each] for values, each in zip(codes, own, strict=True)}
+def are_answers(samples: View) -> Mask:
+    """Return which rows are answers: what they took and cost counts."""
+    codes, texts = samples.texts(column_of("outcome"))
+    return np.array([text in ("ok", "refused") for text in [*texts, ""]])[codes]
+
+
+def group_rows_by(
+    samples: View, facets: Sequence[str]
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Yield values of facets, as texts, with the rows that have them."""
+    found = {name: samples.facet(name) for name in facets}
+    for name, values in found.items():
+        if values is None:
+            raise UserError(
+                f"the samples have no facet {name!r} with few values", fix="choose another facet"
+            )
+    columns = [(codes, [*texts, "null"]) for codes, texts in filter(None, found.values())]
+    groups = group_rows(np.zeros(len(samples)), *(codes for codes, _ in columns))
+    for rows in groups.rows() if len(samples) else ():
+        yield tuple(texts[codes[rows[0]]] for codes, texts in columns), rows

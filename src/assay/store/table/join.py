@@ -103,8 +103,15 @@ def group_rows(*columns: npt.NDArray[Any]) -> Groups:
     first."""
     joint, first = np.zeros(len(columns[0]), np.int64), np.zeros(0, np.int64)
     for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        _, first, joint = np.unique(
-            joint * max(1, len(values)) + codes, return_index=True, return_inverse=True
-        )
+        values, _, codes = distinct(column)
+        _, first, joint = distinct(joint * max(1, len(values)) + codes)
     return Groups(joint, first)
+
+
+def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray, Any]:
+    """Return the values that there are, the first row of each, and which one every row has.
+    Equal values mostly follow one another."""
+    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))[: len(values)]
+    found, first, codes = np.unique(values[begins], return_index=True, return_inverse=True)
+    times = np.diff(begins, append=len(values))
+    return found, begins[first], np.repeat(codes.astype(np.int32), times)

@@ -2,72 +2,66 @@
 were left off."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Any, cast, get_args
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from assay.interfaces import IntArray
-from assay.records import EvaluationOutcome, Kind, ResponseOutcome, verdict_of
+from assay.interfaces import IntArray, Mask
+from assay.records import OUTCOMES, EvaluationOutcome, Item, Kind, ResponseOutcome, verdict_of
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.log import OFFSET_BITS, FileLog
 from assay.store.table.decode import Block, line_starts, read_blocks
 from assay.store.table.facets import text_of
-from assay.store.table.join import Lookup, response_keys
-from assay.viewer.index.columns import Type, definitions, row_type, stored
+from assay.store.table.join import Lookup, distinct, response_keys
+from assay.viewer.index import packed
+from assay.viewer.index.columns import Column, Type, definitions, row_type, stored
 from assay.viewer.index.facets import Facets, clean
-from assay.viewer.index.series import VERDICT_BITS, Series
+from assay.viewer.index.packed import Numbers, codes_of
+from assay.viewer.index.series import Label, Series, make_labels
 
 # of each log, by its path: the offset up to which each of its files is read
 Ends = dict[str, dict[int, int]]
 RESPONSE_OUTCOMES = get_args(ResponseOutcome)
-_MOST_HASHES = 8192
+_MOST_HASHES = 50_000
 _LONGEST_FACET = 100  # characters
+_BLOCK = 1 << 19  # bytes of lines that are decoded at once
 _TABLES = """
 CREATE TABLE header (json TEXT);
-CREATE TABLE response (id INTEGER PRIMARY KEY, log INTEGER, position INTEGER, key INTEGER, keyed INTEGER,
-    hash INTEGER, {columns});
-CREATE TABLE item (hash INTEGER PRIMARY KEY, id TEXT, log INTEGER, position INTEGER);
-CREATE TABLE evaluation (hash INTEGER, log INTEGER, position INTEGER);
-CREATE TABLE verdict (id INTEGER PRIMARY KEY, outcome TEXT, passed INTEGER, score REAL);
-CREATE TABLE loose (id INTEGER PRIMARY KEY, log INTEGER, position INTEGER, key INTEGER, place INTEGER, hash INTEGER,
-    item TEXT, model TEXT, sample INTEGER, series INTEGER, outcome TEXT, passed INTEGER, score REAL);
+CREATE TABLE response (id INTEGER PRIMARY KEY, {columns});
+CREATE TABLE item (hash INTEGER PRIMARY KEY, id TEXT);
 """
-_INDEXES = """
-CREATE INDEX IF NOT EXISTS response_item ON response (hash, task);
-CREATE INDEX IF NOT EXISTS evaluation_item ON evaluation (hash);
-"""
-_PLACES = """
-CREATE UNIQUE INDEX IF NOT EXISTS response_key ON response (key);
-INSERT OR IGNORE INTO response (log, position, key, keyed, hash, item, task, model, sample, outcome)
-    SELECT log, position, place, 0, hash, item, model, model, sample, '' FROM loose ORDER BY id;
-"""
-_ROW = np.dtype([("key", "i8"), ("hash", "i8"), ("keyed", "?")])
-_ROWS = "SELECT key, hash, keyed FROM response ORDER BY id"
-_place, _kind = (
-    attrgetter("item_id", "sample_index", "model_name"),
-    attrgetter("label", "scorer", "outcome", "passed"),
-)
+_KINDS: dict[Type, Any] = {"REAL": np.float64, "INTEGER": np.int32, "BOOLEAN": np.int8}
+_OF_PLACES = "item", "model", "sample", "log", "position"
+_VERDICTS: dict[str, Any] = {
+    "series": np.int32,
+    "outcome": np.int8,
+    "passed": np.int8,
+    "score": np.float64,
+}
+_PLACE = [attrgetter(name) for name in ("item_id", "sample_index", "model_name")]
+_kind, _score = attrgetter("label", "scorer", "outcome", "passed"), attrgetter("score")
 
 
 class IndexState(msgspec.Struct):
     """How far the logs are read, and what the tables' contents stand for. `judged`: there are
     labels, but no responses; then the rows are the places that were judged. `left_out` lines of
-    responses are no rows, or do not count."""
+    responses are no rows, or do not count. `rows` there are of each table of packed columns,
+    `texts` of each column that has few."""
 
     ends: Ends = {}
     left_out: int = 0
     judged: bool = False
-    facets: Facets = msgspec.field(default_factory=lambda: Facets("f"))
-    items: Facets = msgspec.field(default_factory=lambda: Facets("g"))
-    tasks: dict[str, None] = {}
-    models: dict[str, None] = {}
+    rows: dict[str, int] = {}
+    texts: dict[str, dict[str, int]] = {}
+    facets: Facets = msgspec.field(default_factory=Facets)
+    items: Facets = msgspec.field(default_factory=Facets)
     series: dict[str, Series] = {}
 
 
@@ -89,11 +83,19 @@ class _Evaluation(msgspec.Struct, gc=False):
 class _Hashes(dict[str, int]):
     """Of item ids; only those that were met lately are kept."""
 
+    def __init__(self) -> None:
+        self._fresh: list[tuple[int, str]] = []
+
     def __missing__(self, id: str) -> int:
         if len(self) > _MOST_HASHES:
             self.clear()
         self[id] = number = item_hash(id)
+        self._fresh.append((number, id))
         return number
+
+    def write(self, db: sqlite3.Connection) -> None:
+        db.executemany("INSERT OR IGNORE INTO item VALUES (?, ?)", self._fresh)
+        self._fresh.clear()
 
 
 def item_hash(id: str) -> int:
@@ -113,11 +115,26 @@ class Builder:
         self.db = db
         self.state = state or IndexState()
         self._hashes = _Hashes()
-        self._kinds: dict[Any, tuple[int, str, bool | None, float | None, bool]] = {}
+        self._kinds: dict[Any, int] = {}
+        self._verdicts: list[tuple[Any, ...]] = []
         if state is None:
-            self._execute(_TABLES.format(columns=", ".join(definitions())))
-        self._rows = [np.fromiter(db.execute(_ROWS), _ROW)]
-        self._before = Lookup(self._rows[0]["key"]) if len(self._rows[0]) else None
+            for statement in (_TABLES + packed.TABLE).split(
+                ";"
+            ):  # a script would end the transaction
+                db.execute(statement.format(columns=", ".join(definitions())))
+        self._keys, self._item_hashes = (
+            [self._column("response", name)] for name in ("key", "item")
+        )
+        self._before = Lookup(self._keys[0]) if len(self._keys[0]) else None
+
+    def _column(self, table: str, name: str) -> IntArray:
+        return packed.read_column(self.db, f"{table}.{name}", self.state.rows.get(table, 0))
+
+    def _pack(self, table: str, columns: Mapping[str, Numbers]) -> None:
+        start = self.state.rows.get(table, 0)
+        named = {f"{table}.{name}": values for name, values in columns.items()}
+        packed.write_piece(self.db, start, named)
+        self.state.rows[table] = start + len(next(iter(columns.values())))
 
     def read(self, kind: Kind, number: int, log: FileLog, most: int | None = None) -> None:
         """Take the rows of a log, the one of this number among those of its kind, that were not
@@ -125,37 +142,23 @@ class Builder:
         take = {"run": self._responses, "evaluation": self._evaluations, "dataset": self._items}
         self._log = log
         ends = self.state.ends.setdefault(str(log.path), {})
-        before, files = dict(ends), dict(log.numbered())
-        for position, block in log.placed_blocks(before, most):
+        before, files, hidden = dict(ends), dict(log.numbered()), [*log.hidden]
+        for position, block in _larger(log.placed_blocks(before, most)):
             file, offset = position >> OFFSET_BITS, position & (1 << OFFSET_BITS) - 1
             ends[file] = min(offset + len(block), files[file].stat().st_size)
             places = line_starts(block) + position
             # the last line was read before if only its line feed was to come
-            fresh = places >= (file << OFFSET_BITS) + before.get(file, 0)
-            shown = fresh
-            if log.hidden:
-                shown = fresh & np.array([place not in log.hidden for place in places.tolist()])
+            is_new = places >= (file << OFFSET_BITS) + before.get(file, 0)
+            shown = is_new & ~np.isin(places, hidden)
             taken = take[kind](number, places[shown], _lines(block, shown))
+            self._hashes.write(self.db)
             if kind == "run":
-                self.state.left_out += int(fresh.sum()) - taken
-
-    def _execute(self, script: str) -> None:
-        for statement in script.split(";"):  # `executescript` would end the transaction
-            self.db.execute(statement)
+                self.state.left_out += int(is_new.sum()) - taken
 
     def _decode(
         self, positions: IntArray, block: bytes, kind: type[Any], as_ours: Callable[[Any], Any]
     ) -> Block[Any]:
         return next(read_blocks(self._log, kind, as_ours, blocks=iter([(positions, block)])))
-
-    def _insert(self, table: str, columns: Sequence[str], rows: Iterator[Any]) -> None:
-        known = {name for _, name, *_ in self.db.execute(f"PRAGMA table_info({table})")}
-        for name in columns:
-            if name not in known:
-                self.db.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT")
-        places = ", ".join("?" * len(columns))
-        names = ", ".join(columns)
-        self.db.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})", rows)
 
     # ---- responses
 
@@ -164,29 +167,49 @@ class Builder:
         rows = found.rows
         if not rows:
             return 0
-        columns = {column.name: list(map(column.value, rows)) for column in stored()}
-        self.state.tasks |= dict.fromkeys(columns["task"])
-        self.state.models |= dict.fromkeys(columns["model"])
+        values = {column.name: column.values(rows) for column in stored()}
         keys = [row.key for row in rows]
-        own = _numbers(keys, columns["item"], columns["sample"], columns["model"])
-        hashes = [self._hashes[id] for id in columns["item"]]
-        columns |= {"key": own.tolist(), "keyed": list(map(bool, keys)), "hash": hashes}
-        columns |= {"log": [number] * len(rows), "position": found.positions.tolist()}
-        none = self.state.facets.type()()
-        columns |= self.state.facets.texts([row.metadata or none for row in rows])
-        self._append(columns)
+        none = self._no_metadata
+        facets = self.state.facets.codes([row.metadata or none for row in rows])
+        columns: dict[str, Numbers] = {
+            "log": np.full(len(rows), number, np.int16),
+            "position": found.positions,
+            "key": _numbers(keys, values["item"], values["sample"], values["model"]),
+            "keyed": np.array(list(map(bool, keys)), np.int8),
+            **{f"facet {name}": codes for name, codes in facets.items()},
+        }
+        self._append(values, columns)
         return len(rows)
 
-    def _append(self, columns: dict[str, list[Any]]) -> None:
+    def _hashed(self, ids: Iterable[str]) -> IntArray:
+        return np.array([self._hashes[id] for id in ids], np.int64)
+
+    def _append(self, values: Mapping[str, list[Any]], columns: Mapping[str, Numbers]) -> None:
         """Write responses. What is appended with the key of an earlier row does not count."""
-        own = zip(columns["key"], columns["hash"], columns["keyed"], strict=True)
-        taken = np.fromiter(own, _ROW)
-        values = zip(*columns.values(), strict=True)
         if self._before is not None:
-            fresh = ~(taken["keyed"] & (self._before.first(taken["key"]) >= 0))
-            values, taken = compress(values, fresh), taken[fresh]
-        self._insert("response", list(columns), values)
-        self._rows.append(taken)
+            is_new = (columns["keyed"] == 0) | (self._before.first(columns["key"]) < 0)
+            values = {name: list(compress(own, is_new)) for name, own in values.items()}
+            columns = {name: own[is_new] for name, own in columns.items()}
+        places = ", ".join("?" * len(values))
+        query = f"INSERT INTO response ({', '.join(values)}) VALUES ({places})"
+        self.db.executemany(query, zip(*values.values(), strict=True))
+        declared = {
+            column.name: self._numbered(column, values[column.name])
+            for column in stored()
+            if column.texts or column.type != "TEXT"
+        }
+        self._pack("response", {**columns, **declared})
+        self._keys.append(columns["key"])
+        self._item_hashes.append(declared["item"])
+
+    def _numbered(self, column: Column, values: list[Any]) -> Numbers:
+        if column.texts == "hashed":
+            return self._hashed(values)
+        if column.texts:
+            return codes_of(values, self.state.texts.setdefault(column.name, {}))
+        numbers = np.array(values, np.float64)
+        kind = _KINDS[column.type]
+        return numbers if kind is np.float64 else np.nan_to_num(numbers, nan=-1).astype(kind)
 
     def _decode_responses(self, positions: IntArray, block: bytes) -> Block[Any]:
         facets, changes = self.state.facets, [False]
@@ -197,94 +220,102 @@ class Builder:
 
         found = self._decode(positions, block, self._response, as_ours)
         if any(changes):  # names that were not known: now they are
-            del self._response
+            del self._response, self._no_metadata
             found = self._decode(positions, block, self._response, as_ours)
         return found
 
     @cached_property
+    def _no_metadata(self) -> msgspec.Struct:
+        return self.state.facets.type()()
+
+    @cached_property
     def _response(self) -> type[msgspec.Struct]:
-        return row_type(self.state.facets.type())
+        return row_type(type(self._no_metadata))
 
     # ---- items
 
     def _items(self, number: int, positions: IntArray, block: bytes) -> int:
-        rows: list[tuple[Any, ...]] = []
-        found: list[dict[str, Any]] = []
-        facets = self.state.items
+        places: list[int] = []
+        found: list[Item] = []
         for position, line in zip(positions.tolist(), block.split(b"\n"), strict=False):
-            try:
-                item = decode_item(line)
-            except Exception:  # whatever is not an item is not one of these
-                continue
-            id = clean(item.id)
-            rows.append((item_hash(id), id, number, position))
-            # as the engine looks for them
-            found.append({**item.metadata, **_short(item.data), **item.extra})
-            facets.learn(found[-1])
+            with suppress(Exception):  # whatever is not an item is not one of these
+                found.append(decode_item(line))
+                places.append(position)
+        # as the engine looks for them
+        fields = [{**item.metadata, **_short(item.data), **item.extra} for item in found]
+        facets = self.state.items
+        for own in fields:
+            facets.learn(own)
         kind = facets.type()
-        columns = facets.texts([facets.struct(kind, fields) for fields in found])
-        own = zip(*zip(*rows, strict=True), *columns.values(), strict=True)
-        self._insert("item", ["hash", "id", "log", "position", *columns], own)
-        return len(rows)
+        codes = facets.codes([facets.struct(kind, own) for own in fields])
+        columns: dict[str, Numbers] = {f"facet {name}": own for name, own in codes.items()}
+        columns["item"] = self._hashed(clean(item.id) for item in found)
+        columns["log"] = np.full(len(found), number, np.int16)
+        columns["position"] = np.array(places, np.int64)
+        self._pack("item", columns)
+        return len(found)
 
     # ---- evaluations
 
     @cached_property
-    def _known(self) -> tuple[Lookup, Any]:
-        """The responses by their keys, once all of them are read."""
-        self._rows = [np.concatenate(self._rows)]
-        return Lookup(self._rows[0]["key"]), self._rows[0]
+    def _known(self) -> tuple[Lookup, IntArray]:
+        """The responses by their keys, and their items, once all of them are read."""
+        self._keys, self._item_hashes = (
+            [np.concatenate(self._keys)],
+            [np.concatenate(self._item_hashes)],
+        )
+        return Lookup(self._keys[0]), self._item_hashes[0]
 
     def _evaluations(self, number: int, positions: IntArray, block: bytes) -> int:
         found = self._decode(positions, block, _Evaluation, _our_evaluation)
-        places = found.positions.tolist()
-        hashes = [self._hashes[row.item_id] for row in found.rows]
-        lines = zip(hashes, [number] * len(hashes), places, strict=True)
-        self.db.executemany("INSERT INTO evaluation VALUES (?, ?, ?)", lines)
+        rows = found.rows
+        logs = np.full(len(rows), number, np.int16)
+        lines: dict[str, Numbers] = {"log": logs, "position": found.positions}
+        lines["item"] = self._hashed(row.item_id for row in rows)
+        self._pack("evaluation", lines)
         # a label of several answers is one of each, and a match is no answer
-        labels = [
-            (row, key, hash, position)
-            for row, hash, position in zip(found.rows, hashes, places, strict=True)
-            if not row.players
-            for key in row.responses or ("",)
-        ]
-        if labels:
-            self._judge(number, labels)
+        answers = [() if row.players else row.responses or ("",) for row in rows]
+        times = list(map(len, answers))
+        if times.count(1) < len(rows):
+            rows = [row for row, count in zip(rows, times, strict=True) for _ in range(count)]
+            lines = {name: np.repeat(values, times) for name, values in lines.items()}
+        if rows:
+            self._judge(rows, list(chain.from_iterable(answers)), lines)
         return len(found.rows)
 
-    def _judge(self, number: int, labels: list[tuple[Any, ...]]) -> None:
-        """Take the labels of answers; those of answers that are not known wait until all rows
-        are there."""
-        rows, keys, hashes, positions = zip(*labels, strict=True)
-        verdicts = self._verdicts(rows)
-        ids, samples, models = zip(*map(_place, rows), strict=True)
-        models = [model or "" for model in models]
-        own = _numbers(keys, ids, samples, models)
-        at = self._find(own, np.array(hashes))
-        self._store(at, verdicts)
-        lost = at == 0
-        if lost.any():
+    def _judge(
+        self, rows: Sequence[Any], keys: Sequence[str], lines: Mapping[str, Numbers]
+    ) -> None:
+        """Take the labels of answers. Where some are of answers that are not known, what tells of
+        these is kept until all rows are there."""
+        own = _numbers(keys, *(map(field, rows) for field in _PLACE))
+        at = self._find(own, lines["item"])
+        columns = {"row": at.astype(np.int32), **self._verdicts_of(rows)}
+        if (at < 0).any():
+            ids, samples, models = ([*map(field, rows)] for field in _PLACE)
+            models = [model or "" for model in models]
+            codes = codes_of(models, self.state.texts.setdefault("label model", {}))
             place = _numbers([""] * len(ids), ids, samples, models)
-            columns = positions, own.tolist(), place.tolist(), hashes, ids, models, samples
-            waiting = compress(zip(*columns, verdicts, strict=True), lost)
-            self.db.executemany(
-                f"INSERT INTO loose VALUES (NULL{', ?' * 12})",
-                ((number, *values, *verdict) for *values, verdict in waiting),
-            )
+            columns |= {**lines, "key": own, "place": place, "model": codes}
+            columns["sample"] = np.array(samples, np.int32)
+        self._pack("label", columns)
 
-    def _verdicts(self, rows: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """Return series, outcome, passed and score of each label."""
-        kinds = map(self._common, map(_kind, rows))
-        return [
-            (series, outcome, passed, row.score if scored and row.score is not None else score)
-            for row, (series, outcome, passed, score, scored) in zip(rows, kinds, strict=True)
-        ]
+    def _verdicts_of(self, rows: Sequence[Any]) -> dict[str, Numbers]:
+        """Return series, outcome, passed and score of labels."""
+        codes = [self._kinds.get(kind, -1) for kind in map(_kind, rows)]
+        if -1 in codes:
+            codes = [self._common(kind) for kind in map(_kind, rows)]
+        series, outcome, passed, usual = np.array(self._verdicts)[codes].T
+        score = np.array(list(map(_score, rows)), np.float64)
+        score[outcome != 0] = np.nan
+        own = series, outcome, passed, np.where(np.isnan(score), usual, score)
+        named = zip(_VERDICTS.items(), own, strict=True)
+        return {name: values.astype(kind) for (name, kind), values in named}
 
-    def _common(self, kind: Any) -> tuple[int, str, bool | None, float | None, bool]:
-        """Return what labels that differ in their score alone have in common: series, outcome,
-        passed, the score where they have none, and whether they are no failures."""
-        known = self._kinds.get(kind)
-        if known is None:
+    def _common(self, kind: Any) -> int:
+        """Return the number of what labels that differ in their score alone have in common:
+        series, outcome, passed (-1: not said), and the score where they have none."""
+        if kind not in self._kinds:
             label, scorer, outcome, passed = kind
             scored = outcome == "scored"
             own = self.state.series.setdefault(
@@ -293,60 +324,72 @@ class Builder:
             if own.number < 0:
                 own.number = len(self.state.series)
             own.scored |= scored
-            passed = passed if scored else None
-            score = None if passed is None else float(passed)
-            known = self._kinds[kind] = own.number, outcome, passed, score, scored
-        return known
-
-    def _store(self, at: IntArray, verdicts: Sequence[tuple[Any, ...]]) -> None:
-        """Keep verdicts on responses, the first of each series; 0 is none."""
-        pairs = zip(at.tolist(), verdicts, strict=True)
-        self.db.executemany(
-            "INSERT OR IGNORE INTO verdict VALUES (?, ?, ?, ?)",
-            (((row[0] << VERDICT_BITS) + id, *row[1:]) for id, row in pairs if id),
-        )
+            said = (-1, np.nan) if passed is None or not scored else (passed, float(passed))
+            self._kinds[kind] = len(self._verdicts)
+            self._verdicts.append((own.number, OUTCOMES.index(outcome), *said))
+        return self._kinds[kind]
 
     def _find(self, keys: IntArray, hashes: IntArray) -> IntArray:
-        """Return the first response of each key, 0 for none. Equal keys of two items are not
+        """Return the first response of each key, -1 for none. Equal keys of two items are not
         taken for one."""
-        lookup, rows = self._known
-        if not len(rows):
-            return np.zeros(len(keys), np.int64)
+        lookup, items = self._known
         at = lookup.first(keys)
-        return np.where((at >= 0) & (rows["hash"][at] == hashes), at + 1, 0)
+        return np.where(items[at] == hashes, at, -1) if len(items) else at
 
     # ---- what is made of all rows
 
     def finish(self) -> IndexState:
-        """Join what was not found by keys, and make what labels have in common."""
-        self.state.judged = not any(map(len, self._rows)) or self.state.judged
+        """Join what was not found by keys."""
+        self.state.judged = not any(map(len, self._keys)) or self.state.judged
+        rows = self._column("label", "row")
+        lost = np.flatnonzero(rows < 0)
         if self.state.judged:
-            self._execute(_PLACES)
-            models = self.db.execute("SELECT model FROM response GROUP BY model ORDER BY min(id)")
-            self.state.models = self.state.tasks = dict.fromkeys(model for (model,) in models)
-            self._rows = [np.fromiter(self.db.execute(_ROWS), _ROW)]
-            self.__dict__.pop("_known", None)
-        self._execute(_INDEXES)
-        self._join_loose()
-        self._copy_to_twins()
+            self._append_places(lost)
+        if len(lost):
+            rows[lost] = self._find_lost(lost)
+            self.db.execute("DELETE FROM packed WHERE name = 'label.row'")
+            packed.write_piece(self.db, 0, {"label.row": rows})
+        self._note_twins()
         return self.state
 
-    def _join_loose(self) -> None:
-        joined: list[tuple[int]] = []
-        waiting = self.db.execute(
-            "SELECT id, key, place, hash, series, outcome, passed, score FROM loose"
+    def labels(self) -> dict[str, Label]:
+        return make_labels(
+            self.state.series, self._column("label", "row"), self._column("label", "series")
         )
-        while rows := waiting.fetchmany(_MOST_HASHES):
-            ids, *columns = list(zip(*rows, strict=True))[:4]
-            keys, places, hashes = map(np.array, columns)
-            at = self._find(keys, hashes)
-            at = np.where(at == 0, self._find(places, hashes), at)
-            unkeyed = (at == 0) & (keys == places)
-            if unkeyed.any():
-                at[unkeyed] = self._places.first(places[unkeyed]) + 1
-            self._store(at, [row[4:] for row in rows])
-            joined += compress(zip(ids), at)
-        self.db.executemany("DELETE FROM loose WHERE id = ?", joined)
+
+    def _append_places(self, lost: IntArray) -> None:
+        """Make the places that were judged responses."""
+        place = self._column("label", "place")[lost]
+        _, first, _ = distinct(place)
+        first.sort()
+        if self._before is not None:
+            first = first[self._before.first(place[first]) < 0]
+        label = {name: self._column("label", name)[lost[first]] for name in _OF_PLACES}
+        columns = {"log": label["log"], "position": label["position"], "key": place[first]}
+        keyed = np.zeros(len(first), np.int8)
+        self._append(self._place_values(label), {**columns, "keyed": keyed})
+        self.__dict__.pop("_known", None)
+
+    def _place_values(self, label: Mapping[str, Numbers]) -> dict[str, list[Any]]:
+        """Return the columns of places: those of labels' answers."""
+        ids = dict(self.db.execute("SELECT hash, id FROM item"))
+        names = list(self.state.texts.get("label model", ()))
+        item = [ids[hash] for hash in label["item"].tolist()]
+        model = [names[code] for code in label["model"].tolist()]
+        own = {"item": item, "model": model, "task": model, "sample": label["sample"].tolist()}
+        own["outcome"] = [""] * len(item)
+        return {column.name: own.get(column.name, [None] * len(item)) for column in stored()}
+
+    def _find_lost(self, lost: IntArray) -> IntArray:
+        """Return the responses of labels that were not found when they were read."""
+        columns = (self._column("label", name)[lost] for name in ("key", "place", "item"))
+        keys, places, items = columns
+        at = self._find(keys, items)
+        at = np.where(at < 0, self._find(places, items), at)
+        unkeyed = (at < 0) & (keys == places)
+        if unkeyed.any():
+            at[unkeyed] = self._places.first(places[unkeyed])
+        return at
 
     @cached_property
     def _places(self) -> Lookup:
@@ -355,33 +398,36 @@ class Builder:
         places = zip(*rows, strict=True) if rows else ((), (), ())
         return Lookup(_numbers([""] * len(rows), *places))
 
-    def _copy_to_twins(self) -> None:
-        """Rows of one key, or of one place, have the same verdicts."""
-        lookup, rows = self._known
-        if len(rows) < 2 or not (lookup.sorted[1:] == lookup.sorted[:-1]).any():
+    def _note_twins(self) -> None:
+        """Note the first row of each key, or of each place: its verdicts are those of the others."""
+        lookup, items = self._known
+        if len(items) < 2 or not (lookup.sorted[1:] == lookup.sorted[:-1]).any():
             return
-        first = lookup.first(rows["key"])
-        twins = np.flatnonzero(
-            (first != np.arange(len(rows))) & (rows["hash"][first] == rows["hash"])
-        )
-        self.db.execute("CREATE TEMP TABLE twin (id INTEGER, first INTEGER)")
-        pairs = zip((twins + 1).tolist(), (first[twins] + 1).tolist(), strict=True)
-        self.db.executemany("INSERT INTO twin VALUES (?, ?)", pairs)
-        for series in self.state.series.values():
-            base = series.number << VERDICT_BITS
-            self.db.execute(
-                "INSERT OR IGNORE INTO verdict SELECT ? + t.id, outcome, passed, score"
-                " FROM twin t JOIN verdict v ON v.id = ? + t.first",
-                (base, base),
-            )
-        self.db.execute("DROP TABLE twin")
+        first = lookup.first(self._keys[0])
+        is_twin = (first != np.arange(len(items))) & (items[first] == items)
+        packed.write_piece(self.db, 0, {"response.same": np.where(is_twin, first, -1)})
 
 
-def _numbers(keys: Sequence[Any], *place: Sequence[Any]) -> IntArray:
+def _larger(blocks: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Join blocks that follow one another, which are decoded more quickly."""
+    begin, size, parts = 0, 0, list[bytes]()
+    for position, block in blocks:
+        if parts and (position != begin + size or size >= _BLOCK):
+            yield begin, b"".join(parts)
+            parts = []
+        if not parts:
+            begin, size = position, 0
+        parts.append(block)
+        size += len(block)
+    if parts:
+        yield begin, b"".join(parts)
+
+
+def _numbers(keys: Sequence[Any], *place: Any) -> IntArray:
     return response_keys(keys, place).view(np.int64)
 
 
-def _lines(block: bytes, shown: npt.NDArray[np.bool_]) -> bytes:
+def _lines(block: bytes, shown: Mask) -> bytes:
     """Return a block with some of its lines alone."""
     if shown.all():
         return block

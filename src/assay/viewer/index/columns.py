@@ -2,7 +2,7 @@
 response, the conditions and sorts of queries, the JSON of a page's rows, and the filters, sorts
 and further cells of lists in the browser are made of this list."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
@@ -17,9 +17,10 @@ _DECODED: dict[Type, Any] = {"TEXT": str, "REAL": float, "INTEGER": WHOLE, "BOOL
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for a
-    decoded response. `sql` is where all others come from: `v` is the verdict under the label that
-    is asked for, `k` what is known of the item.
+    """`field`: a field of responses, which the index takes as it is, or as `made` gives it for
+    decoded responses; `absent` stands for null. Lists need texts as numbers: `numbered` where there are few, or `hashed`.
+    `sql` makes others of these, of the table `r`. A column about a label is a part of its
+    verdicts, one about an item is of what is known of items (`View.kinds`).
 
     `filters` are parameters of queries: `in` takes several values (of `words`, where there are
     no others), `is` one of `words`, for what is true and what is not. `otherwise` names the column
@@ -30,8 +31,11 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     type: Type
     field: str = ""
-    made: Callable[[Any], Any] | None = None
+    made: Callable[[Sequence[Any]], list[Any]] | None = None
+    absent: Any = None
+    texts: Literal["", "numbered", "hashed"] = ""
     sql: str = ""
+    about: Literal["response", "label", "item"] = "response"
     shown: bool = True
     missing: Any = None
     sorts: bool = False
@@ -44,15 +48,12 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     def expression(self) -> str:
         return self.sql or f"r.{self.name}"
 
-    @property
-    def about(self) -> str:
-        if "v." in self.sql:
-            return "label"
-        return "item" if "k." in self.sql else "response"
-
-    @property
-    def value(self) -> Callable[[Any], Any]:
-        return self.made or attrgetter(self.field)
+    def values(self, rows: Sequence[Any]) -> list[Any]:
+        """Return the values of decoded responses; `absent` stands for null."""
+        if self.made is not None:
+            return self.made(rows)
+        found = map(attrgetter(self.field), rows)
+        return list(found) if self.absent is None else [value or self.absent for value in found]
 
     def json(self, value: Any) -> Any:
         """Return a value as pages have it."""
@@ -61,26 +62,31 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
         return bool(value) if self.type == "BOOLEAN" else value
 
 
-def _task(row: Any) -> str:
-    return row.task or row.model_name or ""
+def _tasks(rows: Sequence[Any]) -> list[str]:
+    return [row.task or row.model_name or "" for row in rows]
 
 
-def _outcome(row: Any) -> str:
-    return "errored" if row.error and row.outcome in ("ok", None) else row.outcome or "ok"
+def _outcomes(rows: Sequence[Any]) -> list[str]:
+    return [
+        "errored" if row.error and row.outcome in ("ok", None) else row.outcome or "ok"
+        for row in rows
+    ]
 
 
-def _length(row: Any) -> int:
-    if row.response or row.output is None:
-        return len(row.response or "")
-    return len(msgspec.json.encode(row.output).decode())
+def _lengths(rows: Sequence[Any]) -> list[int]:
+    return [len(row.response) if row.response else _length(row.output) for row in rows]
 
 
-def _kind(name: str, sql: str, title: str = "") -> Column:
+def _length(output: Any) -> int:
+    return 0 if output is None else len(msgspec.json.encode(output).decode())
+
+
+def _kind(name: str, title: str = "") -> Column:
     """Return a kind of items, to which a list can be narrowed."""
     return Column(
         name=name,
         type="BOOLEAN",
-        sql=sql,
+        about="item",
         shown=False,
         filters={"only": "is"},
         words=(name,),
@@ -89,24 +95,30 @@ def _kind(name: str, sql: str, title: str = "") -> Column:
 
 
 COLUMNS = [
-    Column(name="item", type="TEXT", field="item_id", sorts=True),
-    Column(name="task", type="TEXT", field="task", made=_task),
-    Column(name="model", type="TEXT", field="model_name", made=lambda row: row.model_name or ""),
+    Column(name="item", type="TEXT", field="item_id", texts="hashed", sorts=True),
+    Column(name="task", type="TEXT", field="task", made=_tasks, texts="numbered"),
+    Column(
+        name="model",
+        type="TEXT",
+        field="model_name",
+        absent="",
+        texts="numbered",
+    ),
     Column(
         name="sample",
         type="INTEGER",
         field="sample_index",
-        made=lambda row: row.sample_index or 0,
+        absent=0,
     ),
-    Column(name="outcome", type="TEXT", made=_outcome),
+    Column(name="outcome", type="TEXT", made=_outcomes, texts="numbered"),
     Column(name="latency", type="REAL", field="inference_time", missing=0.0, sorts=True),
     Column(name="tokens", type="INTEGER", field="total_tokens"),
     Column(name="cost", type="REAL", field="cost"),
-    Column(name="length", type="INTEGER", made=_length, sorts=True),
+    Column(name="length", type="INTEGER", made=_lengths, sorts=True),
     Column(
         name="verdict",
         type="TEXT",
-        sql="v.outcome",
+        about="label",
         missing="",
         filters={"outcome": "in"},
         otherwise="outcome",
@@ -116,34 +128,34 @@ COLUMNS = [
     Column(
         name="passed",
         type="BOOLEAN",
-        sql="v.passed",
+        about="label",
         filters={"passed": "is"},
         words=("passed", "failed"),
         title="verdict",
     ),
     Column(
-        name="score", type="REAL", sql="v.score", sorts=True, filters={"low": ">=", "high": "<="}
+        name="score",
+        type="REAL",
+        about="label",
+        sorts=True,
+        filters={"low": ">=", "high": "<="},
     ),
-    Column(name="disagreement", type="REAL", sql="k.disagreement", missing=0.0, sorts=True),
-    _kind("disagree", "k.disagreement > 0", "models disagree"),
-    _kind("failed_by_all", "k.judged > 0 AND k.won = 0"),
-    _kind("passed_by_one", "k.won = 1"),
+    Column(name="disagreement", type="REAL", about="item", sorts=True),
+    _kind("disagree", "models disagree"),
+    _kind("failed_by_all"),
+    _kind("passed_by_one"),
 ]
 
 
 def stored() -> list[Column]:
     """Return the columns that the index has of every response."""
-    return [column for column in COLUMNS if not column.sql]
+    return [column for column in COLUMNS if column.about == "response" and not column.sql]
 
 
 def columns_about(what: str) -> list[Column]:
     """Return the columns of pages' rows that say something about a response, a label, or an
     item."""
     return [column for column in COLUMNS if column.shown and column.about == what]
-
-
-def expressions(columns: Iterable[Column]) -> list[str]:
-    return [column.expression for column in columns]
 
 
 def definitions() -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from assay.interfaces import Codes
 from assay.store.table.facets import text_of
+from assay.viewer.index.packed import codes_of, known_codes
 
 MOST_VALUES = 1000  # of a facet
 _MOST_NAMES = 64
@@ -17,14 +19,11 @@ _DECODED: dict[str, Any] = {"scalar": _SCALAR, "nested": msgspec.Raw, "any": Any
 
 
 class Facets(msgspec.Struct):
-    """`kinds` is what is decoded of each name, `columns` where its values are (a number after
-    `prefix`), `values` which there are. `full` have too many. `more`: there are names that are
-    left out."""
+    """`kinds` is what is decoded of each name, `values` which there are, numbered. `full` have
+    too many. `more`: there are names that are left out."""
 
-    prefix: str
     kinds: dict[str, Literal["scalar", "nested", "any"]] = {}
-    columns: dict[str, str] = {}
-    values: dict[str, list[str]] = {}
+    values: dict[str, dict[str, int]] = {}
     full: set[str] = set()
     more: bool = False
 
@@ -58,26 +57,24 @@ class Facets(msgspec.Struct):
     def _places(self) -> list[str]:
         return [f"f{number}" for number in range(len(self.kinds))]
 
-    def texts(self, structs: Sequence[Any]) -> dict[str, list[str | None]]:
-        """Return the values of rows by columns; those that have none yet are numbered on."""
-        found: dict[str, list[str | None]] = {}
+    def codes(self, structs: Sequence[Any]) -> dict[str, Codes]:
+        """Return the numbers of the values of rows, by names."""
+        found: dict[str, Codes] = {}
         for place, (name, kind) in zip(self._places(), self.kinds.items(), strict=True):
             if kind == "nested" or name in self.full:
                 continue
             values = list(map(attrgetter(place), structs))
-            if not {*map(type, values)} <= {str, type(None)}:
-                values = list(map(_text, values))
-            own = self.values.setdefault(name, [])
-            own += [text for text in {*values}.difference(own) if text is not None]
-            if len(own) > MOST_VALUES:
+            known = self.values.get(name, {})
+            try:
+                codes = known_codes(values, known)
+            except (KeyError, TypeError):  # others than before, or others than texts
+                codes = codes_of(list(map(_text, values)), known)
+            if len(known) > MOST_VALUES:
                 self.full.add(name)
-                del self.values[name]
-                continue
-            if not own:
-                del self.values[name]
-                continue
-            column = self.columns.setdefault(name, f"{self.prefix}{len(self.columns)}")
-            found[column] = values
+                self.values.pop(name, None)
+            elif known:
+                self.values[name] = known
+                found[name] = codes
         return found
 
 

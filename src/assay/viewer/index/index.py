@@ -5,7 +5,8 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,36 +14,29 @@ from urllib.parse import quote
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from xxhash import xxh3_64
 
 from assay.errors import StoreError
-from assay.interfaces import IntArray
+from assay.interfaces import Codes, IntArray, Mask
 from assay.records import Kind
 from assay.store.files import sweep, write_file
 from assay.store.keys import short
 from assay.store.log import FileLog
+from assay.store.table.join import Lookup, distinct
 from assay.viewer.index.build import IndexState, item_hash, signed
-from assay.viewer.index.columns import definitions
-from assay.viewer.index.series import VERDICT_BITS, Label
+from assay.viewer.index.columns import Column, definitions
+from assay.viewer.index.packed import Numbers, codes_of, read_column
+from assay.viewer.index.series import Label, Verdicts, verdicts_of
 
-KINDS: tuple[Kind, ...] = ("run", "evaluation", "dataset")
-_MAGIC = b"assay index 5 "  # at the end, before the checksum of all that comes first
+_TABLES: dict[Kind, str] = {"run": "response", "evaluation": "evaluation", "dataset": "item"}
+KINDS = tuple(_TABLES)
+_MAGIC = b"assay index 6 "  # at the end, before the checksum of all that comes first
 _TAIL = len(_MAGIC) + 16
 _MOST_KEPT = 4 << 30  # bytes of all indexes
-_CACHE = "PRAGMA cache_size = -16384"
+_MOST_COLUMNS = 8  # that stay in memory
+_CACHE = "PRAGMA cache_size = -8192"
 _QUICK = "PRAGMA page_size = 16384; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF"  # what fails is made again
-_OURS = """
-CREATE TEMP TABLE line (kind TEXT, log INTEGER, position INTEGER);
-CREATE TEMP TABLE cell (view INTEGER, hash INTEGER, mean REAL, won INTEGER);
-CREATE TEMP TABLE kind (view INTEGER, hash INTEGER, disagreement REAL, judged INTEGER, won INTEGER,
-    PRIMARY KEY (view, hash)) WITHOUT ROWID;
-"""
-_OF_LINES = """
-SELECT id FROM response WHERE (log, position) IN (SELECT log, position FROM line WHERE kind = 'run')
-    OR hash IN (SELECT hash FROM item WHERE (log, position) IN (SELECT log, position FROM line WHERE kind = 'dataset'))
-    OR hash IN (SELECT position FROM line WHERE kind = 'id') ORDER BY id
-"""
+_VERDICTS = "row", "series", "outcome", "passed", "score"
 _numbers = count()
 
 
@@ -80,7 +74,6 @@ class Index:
 
     def __init__(self, db: sqlite3.Connection, header: Header) -> None:
         self._db, self._guard = db, threading.RLock()
-        db.executescript(_OURS)
         self.logs, self.state, self.labels = header.logs, header.state, header.labels
         self.judged = self.state.judged
         self.files: dict[Kind, list[FileLog]] = {kind: [] for kind in KINDS}
@@ -91,28 +84,65 @@ class Index:
         self.plan: tuple[list[str], dict[str, dict[str, str]]] = [], {}
         self.made = next(_numbers)
         self.searches: dict[Any, Any] = {}
-        (self.rows,) = self.select("SELECT coalesce(max(id), 0) FROM response")[0]
-        (self.items,) = self.select("SELECT count(*) FROM item")[0]
+        self._columns: dict[str, Numbers] = {}
+        self.items = len(self.column("item", "item"))
 
     def __len__(self) -> int:
-        return self.rows
+        return self.state.rows.get("response", 0)
 
     def select(self, query: str, values: Any = ()) -> list[tuple[Any, ...]]:
         with self._guard:
             return self._db.execute(query, values).fetchall()
 
-    def numbers(self, query: str, values: Any, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return rows of numbers as an array; there may be many."""
+    def column(self, table: str, name: str) -> Numbers:
+        """Return what is packed of a table's rows; the latest few columns are kept."""
+        place = f"{table}.{name}"
         with self._guard:
-            return np.fromiter(self._db.execute(query, values), kind)
+            values = self._columns.pop(place, None)
+            if values is None:
+                values = read_column(self._db, place, self.state.rows.get(table, 0))
+            self._columns[place] = values
+            for oldest in list(self._columns)[:-_MOST_COLUMNS]:
+                del self._columns[oldest]
+        return values
 
-    def store(self, query: str, rows: Iterable[Any]) -> None:
-        """Change tables of this process alone, for each of some rows."""
+    def verdicts(self, label: str) -> Verdicts:
+        """Return the verdicts of all rows under a label."""
         with self._guard:
-            self._db.executemany(query, rows)
+            rows = self.state.rows.get("label", 0)
+            columns = {name: read_column(self._db, f"label.{name}", rows) for name in _VERDICTS}
+        return verdicts_of(self.labels.get(label), columns, self.column("response", "same"))
 
-    def stream(self, query: str, values: Any = ()) -> Iterator[Any]:
-        return self._db.execute(query, values)
+    def values(self, sql: str) -> Numbers:
+        """Return the numbers that an expression has in all rows."""
+        query = f"SELECT coalesce({sql}, 9e999) FROM response r ORDER BY r.id"
+        with self._guard:
+            return np.fromiter(self._db.execute(query), [("value", "f8")])["value"]
+
+    def texts(self, column: Column) -> tuple[Codes, list[str]]:
+        """Return the numbers of the texts of a column in all rows, and the texts."""
+        if column.texts == "numbered":
+            known = self.state.texts.get(column.name, {})
+            return self.column("response", column.name), list(known)
+        if column.texts:
+            hashes, _, codes = distinct(self.column("response", column.name))
+            ids = dict(self.select("SELECT hash, id FROM item"))
+            return codes, [ids[hash] for hash in hashes.tolist()]
+        query = f"SELECT {column.expression} FROM response r ORDER BY r.id"
+        known = dict[str, int]()
+        return codes_of([text for (text,) in self.select(query)], known), list(known)
+
+    def responses(self, rows: Sequence[int], sql: str) -> list[Any]:
+        """Return the values of an expression of some rows."""
+        query = f"SELECT r.id - 1, {sql} FROM response r WHERE r.id IN (SELECT value + 1 FROM json_each(?))"
+        found = dict(self.select(query, [msgspec.json.encode(rows).decode()]))
+        return [found[row] for row in rows]
+
+    @cached_property
+    def item_rows(self) -> IntArray:
+        """The row in the dataset of every response's item, -1 for none."""
+        items, _, codes = distinct(self.column("response", "item"))
+        return Lookup(self.column("item", "item")).first(items)[codes]
 
     def copy(self, path: str | Path = "") -> sqlite3.Connection:
         """Return a database with the same content: a file, or one of this process alone."""
@@ -136,9 +166,16 @@ class Index:
     def read(self, kind: Kind, log: int, position: int) -> bytes:
         return self.files[kind][log].read(position)
 
+    def read_rows(self, kind: Kind, rows: Iterable[int]) -> Iterator[bytes]:
+        """Yield the lines of some rows of a table; of responses that are places, of what was
+        judged there."""
+        log, position = (self.column(_TABLES[kind], name) for name in ("log", "position"))
+        file: Kind = "evaluation" if kind == "run" and self.judged else kind
+        return (self.read(file, int(log[row]), int(position[row])) for row in rows)
+
     def item_ids(self) -> Iterator[str]:
-        """Return the ids of the items that the dataset or responses have."""
-        found = self.select("SELECT id FROM item UNION SELECT item FROM response")
+        """Return the ids of all items."""
+        found = self.select("SELECT id FROM item")
         return (id for (id,) in found)
 
     def has(self, item: str) -> bool:
@@ -154,39 +191,45 @@ class Index:
 
     def lines_of(self, kind: Kind, item_id: str) -> Iterator[bytes]:
         """Yield the rows of an item."""
-        table = {"dataset": "item", "run": "response", "evaluation": "evaluation"}[kind]
         if kind == "run" and self.judged:
             return
-        query = f"SELECT log, position FROM {table} WHERE hash = ? ORDER BY rowid"
-        for place in self.select(query, (item_hash(item_id),)):
-            yield self.read(kind, *place)
+        own = self.column(_TABLES[kind], "item") == item_hash(item_id)
+        most = 1 if kind == "dataset" else None
+        yield from self.read_rows(kind, np.flatnonzero(own)[:most].tolist())
 
     def rows_at(self, item: str, sample: int, model: str, key: str = "") -> list[int]:
-        """Return the rows of an answer: by its key, or, where it says none, by where it stands."""
+        """Return the rows of an answer: by its key, or, where it says none, by where it is."""
+        rows = np.flatnonzero(self.column("response", "item") == item_hash(item))
         if key:
-            where, values = "keyed AND key = ?", (signed(short(key)),)
-        else:
-            where, values = "sample = ? AND model = ?", (sample, model)
-        query = f"SELECT id FROM response WHERE hash = ? AND {where} ORDER BY id"
-        return [id for (id,) in self.select(query, (item_hash(item), *values))]
+            own = self.column("response", "key")[rows] == signed(short(key))
+            return rows[own & (self.column("response", "keyed")[rows] == 1)].tolist()
+        code = self.state.texts.get("model", {}).get(model, -1)
+        own = self.column("response", "model")[rows] == code
+        return rows[own & (self.column("response", "sample")[rows] == sample)].tolist()
 
     def rows_of_lines(self, lines: Sequence[tuple[Kind, int, int]], ids: Sequence[str]) -> IntArray:
         """Return the rows whose own line, or whose item's, is one of these, and those of items
         with these ids."""
-        with self._guard:
-            self._db.executemany("INSERT INTO line VALUES (?, ?, ?)", lines)
-            hashes = [("id", 0, item_hash(id)) for id in ids]
-            self._db.executemany("INSERT INTO line VALUES (?, ?, ?)", hashes)
-            found = np.fromiter(self._db.execute(_OF_LINES), [("id", "i8")])["id"]
-            self._db.execute("DELETE FROM line")
+        hashes = [item_hash(id) for id in ids]
+        items = self.column("item", "item")[self._have("dataset", lines)]
+        of_items = np.isin(self.column("response", "item"), [*hashes, *items.tolist()])
+        return np.flatnonzero(of_items if self.judged else of_items | self._have("run", lines))
+
+    def _have(self, kind: Kind, lines: Sequence[tuple[Kind, int, int]]) -> Mask:
+        """Return which rows of a table have one of these lines."""
+        log, position = (self.column(_TABLES[kind], name) for name in ("log", "position"))
+        found = np.zeros(len(log), np.bool_)
+        for number in range(len(self.files[kind])):
+            own = [place for at, log, place in lines if (at, log) == (kind, number)]
+            found |= (log == number) & np.isin(position, np.array(own, np.int64))
         return found
 
     def judged_by(self, evaluation: Mapping[str, Any]) -> int:
-        """Return the row that an evaluation is about, 0 if there is none."""
+        """Return the row that an evaluation is about, -1 if there is none."""
         keys, item = evaluation.get("responses"), str(evaluation["item_id"])
         place = int(evaluation.get("sample_index") or 0), str(evaluation.get("model_name") or "")
         found = self.rows_at(item, *place, str(keys[0])) if keys and not self.judged else []
-        return next(iter(found or self.rows_at(item, *place)), 0)
+        return next(iter(found or self.rows_at(item, *place)), -1)
 
 
 def new_database(path: str | Path = "") -> sqlite3.Connection:
@@ -242,73 +285,3 @@ def load(path: Path) -> Index | None:
         return Index(db, header) if header.columns == definitions() else None
     except (OSError, ValueError, sqlite3.Error):
         return None
-
-
-def as_json(numbers: Sequence[int]) -> str:
-    return msgspec.json.encode(numbers).decode()
-
-
-class Part:
-    """The samples of one experiment under a label."""
-
-    def __init__(self, id: str, index: Index, label: str) -> None:
-        self.id, self.index = id, index
-        own = index.labels.get(label)
-        # of a label that is not there, no verdict is found
-        base = -1 << VERDICT_BITS if own is None else own.number << VERDICT_BITS
-        passed = "passed" if own is None or own.bare else "coalesce(passed, score)"
-        verdict = f"SELECT id, outcome, {passed} AS passed, score FROM verdict"
-        self.samples = (
-            f"response r LEFT JOIN ({verdict}) v ON v.id = {base} + r.id"
-            " LEFT JOIN item i ON i.hash = r.hash"
-        )
-
-    def facet(self, name: str, values: list[Any]) -> str:
-        """Return where a facet is found, first choice first; empty if it is not. `values` are
-        those bound to it."""
-        state = self.index.state
-        if name in ("task", "model_name"):
-            return "r.model" if name == "model_name" else "r.task"
-        places = [f"r.{state.facets.columns[name]}"] if name in state.facets.values else []
-        tasks = {task: own[name] for task, own in self.index.plan[1].items() if name in own}
-        if tasks:
-            values += chain.from_iterable(tasks.items())
-            places.append(f"CASE r.task{' WHEN ? THEN ?' * len(tasks)} END")
-        if name in state.items.values:
-            places.append(f"i.{state.items.columns[name]}")
-        return f"coalesce({', '.join([*places, 'NULL'])})" if places else ""
-
-    def values(
-        self,
-        ids: Sequence[int],
-        expressions: Sequence[str],
-        kind: int = 0,
-        bound: Sequence[Any] = (),
-    ) -> dict[int, tuple[Any, ...]]:
-        """Return the values of some rows."""
-        found = self.index.select(
-            f"SELECT {', '.join([*expressions, 'r.id'])} FROM {self._with(kind)}"
-            " WHERE r.id IN (SELECT value FROM json_each(?))",
-            [*bound, as_json(ids)],
-        )
-        return {row[-1]: row[:-1] for row in found}
-
-    def numbers(
-        self,
-        expressions: Sequence[str],
-        where: str = "1",
-        bound: Sequence[Any] = (),
-        kind: int = 0,
-    ) -> npt.NDArray[Any]:
-        """Return rows with their items, and with the values of expressions as `v0` and so on,
-        infinity for none."""
-        wanted = "".join(f", coalesce({sql}, 9e999)" for sql in expressions)
-        fields = [(f"v{at}", "f8") for at in range(len(expressions))]
-        query = f"SELECT r.id, r.hash{wanted} FROM {self._with(kind)} WHERE {where} ORDER BY r.id"
-        return self.index.numbers(query, bound, [("row", "i8"), ("hash", "i8"), *fields])
-
-    def _with(self, kind: int) -> str:
-        return f"{self.samples} LEFT JOIN kind k ON k.view = {kind} AND k.hash = r.hash"
-
-    def find_facet(self, name: str, values: list[Any]) -> str:
-        return self.facet(name, values) or self.facet(name.removeprefix("metadata."), values)

@@ -33,7 +33,7 @@ from assay.viewer.index.index import (
     load,
     new_database,
 )
-from assay.viewer.index.series import make_labels
+from assay.viewer.index.series import Label
 
 _FOLDER = "index"
 _PREVIEW = 2 << 20  # bytes of each file
@@ -136,15 +136,17 @@ def make(
             log.hidden = len(rows.hidden)
             if kind != "dataset" or before is None:
                 builder.read(kind, number, rows, most)
-    return _complete(db, logs, builder.finish())
+    return _complete(db, logs, builder.finish(), builder.labels())
 
 
-def _complete(db: sqlite3.Connection, logs: list[IndexedLog], state: IndexState) -> Index:
-    """Return the index of rows that are read, with labels, and with marks of the files."""
+def _complete(
+    db: sqlite3.Connection, logs: list[IndexedLog], state: IndexState, labels: dict[str, Label]
+) -> Index:
+    """Return the index of rows that are read, with marks of the files."""
     for log in logs:
         for number, file in enumerate(log.files):
             file.mark = _mark(file.name, state.ends.get(log.path, {}).get(number, 0))
-    header = Header(logs, state, make_labels(db, state.series), definitions())
+    header = Header(logs, state, labels, definitions())
     db.execute("DELETE FROM header")
     db.execute("INSERT INTO header VALUES (?)", (msgspec.json.encode(header).decode(),))
     db.execute("COMMIT")

@@ -1,19 +1,18 @@
 """Labels of an index: which verdicts are those of a label, where several scorers gave it, or one
 failed before it."""
 
-import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
-VERDICT_BITS = (
-    40  # a verdict's id is the number of its series, and in so many bits that of the response
-)
-_JOINT = 1 << 20  # the first number of series that are made of others
-_BETWEEN = "BETWEEN :series << 40 AND (:series + 1 << 40) - 1"
-_FAILURES = "outcome IN ('errored', 'unparsed', 'refused')"
+from assay.interfaces import FloatArray, IntArray
+from assay.records import OUTCOMES
+from assay.viewer.index.packed import Numbers
+
+_FAILURES = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]
 
 
 class Series(msgspec.Struct):
@@ -26,68 +25,71 @@ class Series(msgspec.Struct):
 
 
 class Label(msgspec.Struct):
-    """A label as it is shown: the series with its verdicts, and the scorers that gave it.
-    `bare`: it has scores other than 0 and 1 without a verdict, so that scores alone say nothing
-    of passing."""
+    """A label as it is shown: the scorers that gave it, and the series with its verdicts, the
+    first choice first; of some only the failures are."""
 
-    number: int
     scorers: list[str]
-    bare: bool = False
+    series: list[tuple[int, bool]]
 
 
-def make_labels(db: sqlite3.Connection, every: Mapping[str, Series]) -> dict[str, Label]:
-    """Return the labels by name."""
-    db.execute("DELETE FROM verdict WHERE id >= ?", (_JOINT << VERDICT_BITS,))
+class Verdicts(NamedTuple):
+    """Of every row the outcome (its place in OUTCOMES), whether it passed (both -1 for none), and
+    the score."""
+
+    outcome: Numbers
+    passed: Numbers
+    score: FloatArray
+
+
+def make_labels(every: Mapping[str, Series], rows: IntArray, codes: IntArray) -> dict[str, Label]:
+    """Return the labels by name. `rows` have verdicts of the series with these `codes`. A failure
+    before a label was named counts under all labels of its scorer."""
+    scored = [own for own in every.values() if own.scored]
+    nameless = _nameless(every.values(), {own.scorer for own in scored})
     labels: dict[str, Label] = {}
-    for number, (name, own) in enumerate(_by_name(db, every.values()).items(), _JOINT):
-        label = labels[name] = Label(own[0].number, [series.scorer for series in own])
-        if len(own) > 1:
-            label.number = number
-            for series in own:
-                _copy(db, series.number, number)
-        label.bare = _exists(
-            db,
-            f"SELECT 1 FROM verdict WHERE id {_BETWEEN} AND passed IS NULL AND score NOT IN (0, 1)",
-            {"series": label.number},
-        )
+    for series in every.values():
+        if series in nameless:
+            continue
+        failed = [(own.number, True) for own in nameless if own.scorer == series.scorer]
+        is_apart = series.scored and _share_answers(scored, series.label, rows, codes)
+        name = f"{series.label} ({series.scorer})" if is_apart else series.label
+        label = labels.setdefault(name, Label([], []))
+        label.scorers.append(series.scorer)
+        label.series += [(series.number, False), *(failed if series.scored else [])]
     return labels
 
 
-def _by_name(db: sqlite3.Connection, every: Collection[Series]) -> dict[str, list[Series]]:
-    """Return the series of each label. One that several scorers gave to the same answer is
-    `label (scorer)`; a failure before a label was named counts under all labels of its scorer."""
-    by_scorer, by_label, named = (defaultdict[str, list[Series]](list) for _ in range(3))
-    for series in every:
-        if series.scored:
-            by_scorer[series.scorer].append(series)
-            by_label[series.label].append(series)
-    for series in every:
-        others = by_scorer[series.scorer]
-        if series.label == series.scorer and not series.scored and others:
-            for own in others:
-                _copy(db, series.number, own.number, _FAILURES)
-            continue
-        rivals = combinations(by_label[series.label], 2)
-        is_apart = series.scored and any(_share_answers(db, a.number, b.number) for a, b in rivals)
-        named[f"{series.label} ({series.scorer})" if is_apart else series.label].append(series)
-    return named
+def _nameless(every: Collection[Series], scorers: Collection[str]) -> list[Series]:
+    return [
+        own for own in every if not own.scored and own.label == own.scorer and own.scorer in scorers
+    ]
 
 
-def _share_answers(db: sqlite3.Connection, a: int, b: int) -> bool:
-    query = (
-        "SELECT 1 FROM verdict a JOIN verdict b ON b.id = a.id + (:other - :series << 40)"
-        f" WHERE a.id {_BETWEEN}"
-    )
-    return _exists(db, query, {"series": a, "other": b})
+def _share_answers(scored: Sequence[Series], label: str, rows: IntArray, codes: IntArray) -> bool:
+    """Return whether several scorers gave the label to the same answer."""
+    rivals = [own.number for own in scored if own.label == label]
+    answers = [rows[(codes == number) & (rows >= 0)] for number in rivals]
+    return any(len(np.intersect1d(*pair)) for pair in combinations(answers, 2))
 
 
-def _copy(db: sqlite3.Connection, series: int, other: int, which: str = "1") -> None:
-    query = (
-        "INSERT OR IGNORE INTO verdict SELECT id + (:other - :series << 40), outcome, passed, score"
-        f" FROM verdict WHERE id {_BETWEEN} AND {which}"
-    )
-    db.execute(query, {"series": series, "other": other})
-
-
-def _exists(db: sqlite3.Connection, query: str, values: Mapping[str, int]) -> bool:
-    return db.execute(f"{query} LIMIT 1", values).fetchone() is not None
+def verdicts_of(label: Label | None, given: Mapping[str, Numbers], same: IntArray) -> Verdicts:
+    """Return the verdicts of all rows under a label, as the engine counts them: a missing
+    `passed` is the score if all such scores are 0 or 1. `same` has the row whose verdict another
+    row has, else -1."""
+    outcome, passed = np.full((2, len(same)), -1, np.int8)
+    found = Verdicts(outcome, passed, np.full(len(same), np.nan))
+    for number, is_failure in reversed(label.series if label else []):
+        chosen = (given["series"] == number) & (given["row"] >= 0)
+        if is_failure:
+            chosen &= np.isin(given["outcome"], _FAILURES)
+        at = np.flatnonzero(chosen)[::-1]  # what is assigned last counts: the first
+        for name, column in found._asdict().items():
+            column[given["row"][at]] = given[name][at]
+    twins = np.flatnonzero(same >= 0)
+    for column in found:
+        column[twins] = column[same[twins]]
+    is_bare = (passed < 0) & ~np.isnan(found.score)
+    bare = found.score[is_bare]
+    if ((bare == 0) | (bare == 1)).all():
+        passed[is_bare] = bare
+    return found

@@ -27,13 +27,15 @@ from assay.reports.charts import (
     scatter,
 )
 from assay.reports.sheet import figures
+from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
+from assay.viewer.index.columns import column_of
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
 from assay.viewer.metrics import facet_names, measured, stored
 from assay.viewer.pages.leaderboard import facets_of, leaders
 from assay.viewer.query import view
-from assay.viewer.spent import IS_ANSWER, group_values, spent
+from assay.viewer.spent import are_answers, group_rows_by, spent
 
 _MOST_GROUPS = 12
 _MOST_CELLS = 2500
@@ -227,19 +229,15 @@ def _with_spent(experiments: Experiments, rows: list[dict[str, Any]]) -> list[di
 def _distribution(experiments: Experiments, query: Query) -> Chart:
     by = query.by or "model_name"
     samples, _ = view(experiments, query.experiment, query.label, wait=True)
-    groups: dict[str, list[FloatArray]] = {}
-    failed: dict[str, int] = {}
-    of_answers = f"iif({IS_ANSWER}, r.{query.name}, NULL)"
-    for part in samples.parts:
-        values = "v.score" if query.name == "scores" else of_answers
-        for (group,), rows in group_values(part, [by], values).items():
-            own = rows["v0"]
-            groups.setdefault(group, []).append(own[np.isfinite(own)])
-            failed[group] = failed.get(group, 0) + int((~np.isfinite(own)).sum())
+    drawn = samples.numbers(column_of("score" if query.name == "scores" else query.name))
+    if query.name != "scores":
+        drawn = np.where(are_answers(samples), drawn, np.nan)
+    groups = {group: drawn[rows] for (group,), rows in group_rows_by(samples, [by])}
+    failed = {group: int(np.isnan(own).sum()) for group, own in groups.items()}
     values = {
-        name: np.concatenate(parts)
-        for name, parts in sorted(groups.items())
-        if any(map(len, parts))
+        group: own[~np.isnan(own)]
+        for group, own in sorted(groups.items())
+        if failed[group] < len(own)
     }
     if not values:
         raise UserError(
@@ -330,8 +328,8 @@ def _rows_over_k(experiments: Experiments, id: str, facets: Sequence[str]) -> li
 
 def _most_samples(index: Index) -> int:
     """How many samples the items have of each task, on average."""
-    ((cells,),) = index.select("SELECT count(*) FROM (SELECT 1 FROM response GROUP BY hash, task)")
-    return len(index) // max(1, cells) or 1
+    cells = group_rows(index.column("response", "item"), index.column("response", "task"))
+    return len(index) // max(1, len(cells)) or 1
 
 
 _CHARTS: dict[str, Callable[[Experiments, Query], Chart]] = {

@@ -1,33 +1,29 @@
 """Items against tasks: the mean score of the samples that match, item by item."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from assay.interfaces import FloatArray, IntArray
-from assay.store.table.join import Lookup
+from assay.interfaces import Codes, FloatArray, IntArray
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
-from assay.viewer.index.index import as_json
 from assay.viewer.query import (
     MOST_KEPT,
-    Part,
+    MOST_LABELS,
     SamplesQuery,
     View,
-    about,
     chosen,
     order_of,
     page_of,
+    sort_values,
     view,
 )
 from assay.viewer.rows import beginning, question_of, read_row
 
 Query = SamplesQuery
 _MOST_COLUMNS = 200
-_VALUES = "r.hash", "r.item", "r.task", "v.score", "k.disagreement"
-_TASKS = "SELECT DISTINCT task FROM response WHERE id IN (SELECT value FROM json_each(?))"
+_SHOWN = [column_of(name) for name in ("item", "disagreement")]
 
 
 def page(experiments: Experiments, query: Any) -> dict[str, Any]:
@@ -36,88 +32,71 @@ def page(experiments: Experiments, query: Any) -> dict[str, Any]:
     asked = msgspec.structs.replace(query, offset=0, limit=0)
     ids = [each.id for each in samples.parts]
     key = ("matrix", samples.name, msgspec.json.encode(asked))
-    # one pages through it
-    items, columns = experiments.cached(
-        key, ids, lambda: _sort_items(experiments, samples, asked), MOST_KEPT
+    rows = chosen(
+        experiments, samples, msgspec.structs.replace(query, sort="order", descending=False)
     )
-    said = about(experiments, samples, share)
+    # one pages through it
+    items = experiments.cached(key, ids, lambda: _sort_items(samples, asked, rows), MOST_KEPT)
+    task, tasks = samples.tasks
+    columns = np.flatnonzero(np.bincount(task[rows]))[:_MOST_COLUMNS].tolist()
     return {
         "total": len(items),
-        **{name: said[name] for name in ("label", "labels", "indexed")},
-        "columns": [{"experiment": id, "task": task} for id, task in columns],
-        "rows": [
-            _row(own, columns)
-            for own in _samples_of(experiments, samples, query, items[part].tolist())
-        ],
+        "label": samples.label,
+        "labels": samples.labels[:MOST_LABELS],
+        "indexed": share,
+        "columns": [dict(zip(("experiment", "task"), tasks[at], strict=True)) for at in columns],
+        "rows": _rows(samples, rows, items[part], columns),
     }
 
 
-def _sort_items(experiments: Experiments, samples: View, query: Any) -> tuple[IntArray, list[Any]]:
-    """Return the items, sorted by their first row, their id, or the mean of a column, and the tasks."""
-    columns = [column_of(query.sort)] if query.sort != "order" else []
-    numbers = [column.expression for column in columns if column.type != "TEXT"]
-    rows = samples.rows(experiments, query, *numbers)
-    items, first, item = np.unique(rows["hash"], return_index=True, return_inverse=True)
-    by_row = np.argsort(first)
-    values = first.astype(np.float64)
-    if numbers:
-        values = _means(rows["v0"], item, len(items))
-    elif columns:
-        listed = chosen(experiments, samples, msgspec.structs.replace(query, descending=False))
-        values = Lookup(listed).first(rows["row"][first]).astype(np.float64)
-    order = by_row[order_of(values[by_row], descending=query.descending)]
-    return items[order], _tasks(samples, rows["row"])
+def _rows(
+    samples: View, rows: IntArray, items: IntArray, columns: list[int]
+) -> list[dict[str, Any]]:
+    is_shown = np.zeros(len(samples.items[0]), np.bool_)
+    is_shown[items] = True
+    own = rows[is_shown[samples.item[rows]]]
+    return [_row(samples, own[samples.item[own] == item], columns) for item in items.tolist()]
 
 
-def _means(values: FloatArray, item: IntArray, items: int) -> FloatArray:
-    """Return the mean value of each item, infinity for none."""
-    there = np.isfinite(values)
+def _sort_items(samples: View, query: Any, rows: IntArray) -> IntArray:
+    """Return the items, sorted by their first row, their id, or the mean of a column."""
+    item = samples.item[rows]
+    first = np.full(len(samples.items[0]), len(rows))
+    first[item[::-1]] = np.arange(len(rows))[::-1]  # what is assigned last counts
+    by_row = np.argsort(first, kind="stable")[: int((first < len(rows)).sum())]
+    if query.sort == "order":
+        return by_row[::-1] if query.descending else by_row
+    means = _means(sort_values(samples, query.sort)[rows], item, len(first))
+    return by_row[order_of(means[by_row], descending=query.descending)]
+
+
+def _means(values: FloatArray, item: Codes, items: int) -> FloatArray:
+    """Return the mean value of each item, NaN for none."""
+    there = ~np.isnan(values)
     counts = np.bincount(item[there], minlength=items)
     sums = np.bincount(item[there], weights=values[there], minlength=items)
-    return np.divide(sums, counts, out=np.full(items, np.inf), where=counts > 0)
+    return np.divide(sums, counts, out=np.full(items, np.nan), where=counts > 0)
 
 
-def _tasks(samples: View, rows: IntArray) -> list[tuple[str, str]]:
-    tasks: list[tuple[str, str]] = []
-    for part, ids in samples.by_part(rows):
-        own = {task for (task,) in part.index.select(_TASKS, (as_json(ids),))}
-        tasks += [(part.id, task) for task in part.index.state.tasks if task in own]
-    return tasks[:_MOST_COLUMNS]
-
-
-def _samples_of(
-    experiments: Experiments, samples: View, query: Any, items: list[int]
-) -> Iterable[list[tuple[Part, int, Any]]]:
-    """Return the samples of each item that match, with their values."""
-    found: dict[int, list[tuple[Part, int, Any]]] = {item: [] for item in items}
-    rows = samples.rows(experiments, query, items=items)["row"]
-    with samples.kinds(items) as kind:
-        for part, ids in samples.by_part(rows):
-            for id, (item, *values) in part.values(ids, _VALUES, kind).items():
-                found[item].append((part, id, values))
-    return found.values()
-
-
-def _row(own: list[tuple[Part, int, Any]], tasks: list[Any]) -> dict[str, Any]:
-    part, id, (item, _, _, disagreement) = own[0]
-    scores = {task: list[float | None]() for task in tasks}
-    for each, _, (_, task, score, _) in own:
-        scores.setdefault((each.id, task), []).append(score)
+def _row(samples: View, rows: IntArray, columns: list[int]) -> dict[str, Any]:
+    part, id = samples.place(int(rows[0]))
+    item = samples.values(_SHOWN, rows[:1])[0]
+    score, task = samples.verdicts.score[rows], samples.tasks[0][rows]
     return {
-        "item": item,
-        "question": beginning(question_of(part.index, item, read_row(part.index, id))),
-        "rate": _mean([score for *_, (_, _, score, _) in own]),
-        "disagreement": disagreement or 0.0,
-        "cells": [_cell(scores[task]) for task in tasks],
+        "item": item["item"],
+        "question": beginning(question_of(part.index, item["item"], read_row(part.index, id))),
+        "rate": _mean(score),
+        "disagreement": item["disagreement"],
+        "cells": [_cell(score[task == column]) for column in columns],
     }
 
 
-def _cell(scores: list[float | None]) -> dict[str, Any] | None:
-    if not scores:
+def _cell(score: FloatArray) -> dict[str, Any] | None:
+    if not len(score):
         return None
-    return {"value": _mean(scores), "samples": len(scores), "failed": scores.count(None)}
+    return {"value": _mean(score), "samples": len(score), "failed": int(np.isnan(score).sum())}
 
 
-def _mean(scores: list[float | None]) -> float | None:
-    there = [score for score in scores if score is not None]
+def _mean(score: FloatArray) -> float | None:
+    there = score[~np.isnan(score)].tolist()
     return sum(there) / len(there) if there else None
