@@ -70,14 +70,15 @@ class Lookup:
 
     def first(self, wanted: Hashes | IntArray) -> IntArray:
         """Return the first row that has each of these values, -1 for those that none has."""
-        found = np.full(len(wanted), -1, self.order.dtype)
-        for rows in row_blocks(len(wanted) if len(self.sorted) else 0):
+        sought = np.ravel(wanted)
+        found = np.full(len(sought), -1, self.order.dtype)
+        for rows in row_blocks(len(sought) if len(self.sorted) else 0):
             # values in order are found six times as fast
-            order = np.argsort(wanted[rows])
-            values = wanted[rows][order]
+            order = np.argsort(sought[rows])
+            values = sought[rows][order]
             at = np.searchsorted(self.sorted, values).clip(max=len(self.sorted) - 1)
             found[rows][order] = np.where(self.sorted[at] == values, self.order[at], -1)
-        return found
+        return found.reshape(np.shape(wanted))
 
     def last(self, wanted: Hashes | IntArray) -> IntArray:
         """Return the last row that has each of these values, -1 for those that none has."""
