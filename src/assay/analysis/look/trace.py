@@ -27,6 +27,7 @@ from assay.store.table.facets import find_in_item, find_in_row, first_of, typed
 
 MOST_NEAR = 5
 Row = dict[str, Any]
+MetricRows = dict[str, dict[int, Row]]
 _row = row_decoder(Row)
 
 
@@ -126,8 +127,9 @@ def follow(
     *,
     sample: int | None = None,
     model: str | None = None,
+    metrics: MetricRows | None = None,
 ) -> Trace:
-    """What `trace` gives, of the lines that `lines` finds."""
+    """What `trace` gives, of the lines that `lines` finds; `metrics` are those of the store, where they are known."""
     item = next(_rows(lines, "dataset", item_id), None)
     traced = Trace(folder=shown(str(folder)), item_id=item_id, item=item)
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
@@ -143,7 +145,9 @@ def follow(
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
     traced.calls = _logged(store, "calls", item_id)
     _add_spans(traced, _logged(store, "traces", item_id))
-    _add_evaluations(traced, store, every, list(_rows(lines, "evaluation", item_id)), lines.labels)
+    rows = list(_rows(lines, "evaluation", item_id))
+    known = metrics_by_label(store) if metrics is None else metrics
+    _add_evaluations(traced, known, every, rows, lines.labels)
     return traced
 
 
@@ -252,13 +256,12 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
 
 def _add_evaluations(
     trace: Trace,
-    store: Store,
+    metrics: MetricRows,
     responses: list[Row],
     rows: list[Row],
     labels: Mapping[str, Collection[str]],
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
-    metrics = _metrics_by_label(store)
 
     def with_metrics(row: Row, response: Row) -> Row:
         label = str(row.get("label") or "")
@@ -298,11 +301,11 @@ def _matches(rows: Iterable[Row]) -> list[Match]:
     )
 
 
-def _metrics_by_label(store: Store) -> dict[str, dict[int, Row]]:
+def metrics_by_label(store: Store) -> MetricRows:
     """Return the metric rows of each label by their numbers."""
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
     rows = chain.from_iterable(read_rows(log, Row) for log in logs)
-    metrics: dict[str, dict[int, Row]] = {}
+    metrics: MetricRows = {}
     for at, (_, row) in enumerate(rows):
         metrics.setdefault(str(row.get("label") or ""), {})[at] = fitting(row, _Step)
     return metrics
