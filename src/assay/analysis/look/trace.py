@@ -269,8 +269,8 @@ def _add_evaluations(
         possible = {label} if label else labels.get(str(row.get("scorer")), {""})
         numbered = chain.from_iterable(metrics.get(name, {}).items() for name in possible)
         own = [metric for _, metric in sorted(numbered, key=itemgetter(0))]
-        own = [metric for metric in own if _enters(row, metric, response, trace.item)]
-        return {**row, "metrics": own}
+        values = _FacetValues(row, response, trace.item or {})
+        return {**row, "metrics": [metric for metric in own if values.are_those_of(metric)]}
 
     judging, met = Judging(rows), set[int]()
     for sample in trace.samples:
@@ -337,20 +337,18 @@ class Judging:
         return sorted(at for name in (*names, (key or None,)) for at in self._places.get(name, ()))
 
 
-def _enters(
-    evaluation: Row,
-    metric: Row,
-    response: Row,
-    item: Row | None,
-) -> bool:
-    """Whether the row, of the metric's label, has the values of its facets."""
-    for facet in metric.get("facets") or ():
-        places = (
-            find_in_row(evaluation, facet),
-            find_in_row(response, facet),
-            find_in_item(item or {}, facet),
-        )
-        value = first_of(places)
-        if typed(None if value is UNSET else value) != typed(metric.get(facet)):
-            return False
-    return True
+class _FacetValues(dict[str, bytes]):
+    """The values of facets of one evaluation, which are looked up once."""
+
+    def __init__(self, evaluation: Row, response: Row, item: Row) -> None:
+        self._rows, self._item = (evaluation, response), item
+
+    def __missing__(self, facet: str) -> bytes:
+        places = [find_in_row(row, facet) for row in self._rows]
+        value = first_of((*places, find_in_item(self._item, facet)))
+        self[facet] = found = typed(None if value is UNSET else value)
+        return found
+
+    def are_those_of(self, metric: Row) -> bool:
+        """Return whether a metric row of the evaluation's label has the same values."""
+        return all(self[facet] == typed(metric.get(facet)) for facet in metric.get("facets") or ())
