@@ -347,6 +347,12 @@ class Table:
             self._columns[name] = self._found[name].codes
         return self._columns[name]
 
+    def forget(self, *names: str) -> None:
+        """Free the columns of these fields."""
+        for name in names:
+            del self._found[name]
+            self._columns.pop(name, None)
+
     def line(self, at: int) -> bytes:
         return self.logs[int(self.log[at])].read(int(self.position[at]))
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import Hashes, IntArray
+from assay.interfaces import Hashes, IntArray, Integers
 from assay.store.keys import short
 
 _ROWS = 1 << 16  # as many at a time, so that what is made of them takes little memory
@@ -108,7 +108,7 @@ class Groups(NamedTuple):
     """Rows that have equal values in some columns: the group of each row, and the first row of
     each group."""
 
-    of_row: IntArray
+    of_row: Integers
     first: IntArray
 
     def __len__(self) -> int:
@@ -116,17 +116,34 @@ class Groups(NamedTuple):
 
     def rows(self) -> list[IntArray]:
         """Return the rows of each group, in their order."""
-        order = np.argsort(self.of_row, kind="stable")
+        order = _numbers_of_rows(np.argsort(self.of_row, kind="stable"))
         return np.split(order, np.cumsum(np.bincount(self.of_row, minlength=len(self)))[:-1])
 
 
 def group_rows(*columns: npt.NDArray[Any]) -> Groups:
     """Return the groups of rows by some columns, ordered by their values, the first column
     first."""
-    joint, first = np.zeros(len(columns[0]), np.int64), np.zeros(0, np.int64)
+    joint, count = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        _, first, joint = np.unique(
-            joint * max(1, len(values)) + codes, return_index=True, return_inverse=True
-        )
+        codes, values = _ranks(column)
+        joint *= values
+        joint += codes
+        joint, count = _ranks(joint)
+    rows = np.arange(len(joint))[::-1]
+    first = np.zeros(count if len(joint) else 0, np.int64)
+    first[joint[rows]] = rows  # of several the last one is kept
     return Groups(joint, first)
+
+
+def _ranks(column: npt.NDArray[Any]) -> tuple[IntArray, int]:
+    """Return the rank of each value among the distinct ones, and how many there are."""
+    least = column.min(initial=0)
+    span = int(column.max(initial=0)) - int(least) + 1
+    if column.dtype.kind != "i" or span > max(_ROWS, len(column)):
+        values, ranks = np.unique(column, return_inverse=True)
+        return ranks, len(values)
+    offsets = np.subtract(column, least, dtype=np.int64)
+    present = np.zeros(span, np.bool_)
+    present[offsets] = True
+    ranks = np.cumsum(present) - 1
+    return ranks[offsets], max(1, int(ranks[-1]) + 1)
