@@ -8,7 +8,7 @@ decoded line by line.
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, Generic, NamedTuple, Optional, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -171,7 +171,7 @@ def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
 def _with_nulls(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """Return a struct with the fields of `kind`, none of them required and each of them nullable."""
     fields = [
-        (name, Optional[type], msgspec.field(name=name, default=None))
+        (name, type | None, msgspec.field(name=name, default=None))
         for name, type in _field_types(kind).items()
     ]
     return msgspec.defstruct(kind.__name__, fields)
