@@ -1,11 +1,11 @@
 """Statistics of a field of the responses behind a group: each response counts once, however many rows it has. And a
 quantile with its interval, of such a field or of the scores."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Values
+from assay.interfaces import FloatArray, Group, IntArray, Values
 from assay.records import JsonObject, is_number
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
@@ -14,16 +14,18 @@ def columns(*names: str) -> list[str]:
     return ["response", *(f"response.{name}" for name in names)]
 
 
-def once(group: Group, name: str) -> tuple[list[int], Any]:
+def once(group: Group, name: str) -> tuple[IntArray, FloatArray]:
     """Return a row and the value of each response that has a number in this field."""
-    numbers = group.columns["response"]
     given = group.columns[f"response.{name}"]
-    seen: dict[Any, int] = {}
-    for at, value in enumerate(given):
-        if is_number(value):
-            seen.setdefault(at if numbers[at] is None else ("response", numbers[at]), at)
-    rows = list(seen.values())
-    return rows, np.array([given[at] for at in rows], dtype=np.float64)
+    rows = np.fromiter((at for at, value in enumerate(given) if is_number(value)), np.int64)
+    numbers = group.columns["response"]
+    # a row without a response is one of its own
+    own = (-1 - at if numbers[at] is None else numbers[at] for at in rows)
+    responses = np.fromiter(own, np.int64, len(rows))
+    ordered = np.sort(responses)
+    if (ordered[1:] == ordered[:-1]).any():
+        rows = rows[np.sort(np.unique(responses, return_index=True)[1])]
+    return rows, np.fromiter((given[at] for at in rows), np.float64, len(rows))
 
 
 STREAM = "metadata.stream"
@@ -49,7 +51,7 @@ def statistics(
     """A statistic of a field with its spread, and the intervals of its quantiles; null where no response has it."""
     rows, values = once(group, name)
     items = group.item[rows]
-    if not rows:
+    if not len(rows):
         return Values(fields=fields, reason=f"no response behind these rows has {name!r}")
     intervals = {
         each: quantile_interval(group.unit[rows], values, share, group.level)

@@ -14,6 +14,7 @@ from assay.store.seal import Checksums
 
 # decoding larger blocks is slower: each is then a mapping of its own, faulted in page by page
 BLOCK = 1 << 17
+OFFSET_BITS = 40  # of a position in a log: a terabyte for each of eight million segments
 FIRST_READ = 1 << 12
 _LARGEST_READ = 1 << 22
 _BACK = 1 << 16
@@ -72,7 +73,8 @@ def blocks(file: BinaryIO, part: Part, checksums: Checksums | None) -> Iterator[
 
 
 def lines(file: BinaryIO, part: Part) -> Iterator[tuple[int, bytes]]:
-    """The offset of each line, and the line without its line feed."""
+    """Yield the position of each line in its log, and the line without its line feed."""
+    first = part.number << OFFSET_BITS
     place = line_start(file.fileno(), part.start) if part.start else 0
     if place:
         file.seek(place)
@@ -82,10 +84,10 @@ def lines(file: BinaryIO, part: Part) -> Iterator[tuple[int, bytes]]:
             return
         if line[-1] != _LINE_FEED:
             if is_json(line):
-                yield place, line
+                yield first + place, line
             return
         line = line[:-1]  # lets go of the longer one while the consumer works
-        yield place, line
+        yield first + place, line
         place += size
 
 

@@ -6,9 +6,10 @@ a power cut or a full disk) is never shown by `scan`, and the next `append` cuts
 
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 from assay import reading
 from assay.errors import StoreError
@@ -24,11 +25,14 @@ from assay.store.lines import (
     read_long,
     write_rest,
 )
+from assay.store.lines import (
+    OFFSET_BITS as OFFSET_BITS,
+)
 from assay.store.new_rows import NewRows
 from assay.store.seal import Checksums, read_checksums
 
+T = TypeVar("T")
 _LINE_FEED = 10
-OFFSET_BITS = 40  # a terabyte for each of eight million segments
 _OFFSET_MASK = (1 << OFFSET_BITS) - 1
 _SUFFIX = ".jsonl"
 _NEAR, _AHEAD = 1 << 13, 1 << 16  # lines that are so near to each other are read with so many bytes
@@ -87,52 +91,49 @@ class FileLog:
         return (pair for pair in self._scan() if pair[0] not in hidden) if hidden else self._scan()
 
     def _scan(self) -> Iterator[tuple[int, bytes]]:
+        return self._read_parts(lines, _SCAN_BUFFER)
+
+    def _read_parts(
+        self, read: Callable[[BinaryIO, Part], Iterator[T]], buffer: int = 0
+    ) -> Iterator[T]:
+        """Yield what `read` gives of each part, opened with such a buffer; absent ones have nothing."""
         for part in self.parts():
-            start = part.number << OFFSET_BITS
             try:
-                with reading.opened(part.path, _SCAN_BUFFER) as file:
-                    for offset, line in lines(file, part):
-                        yield start + offset, line
+                with reading.opened(part.path, buffer) as file:
+                    yield from read(file, part)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise store_error(error, part.path) from error
 
     def blocks(self) -> Iterator[bytes]:
-        if self.hidden:
-            hidden = (line + b"\n" for _, line in self.scan())
-            while block := b"".join(islice(hidden, 256)):
-                yield block
+        if not self.hidden:
+            yield from self._read_parts(self._summed_blocks)
             return
-        for part in self.parts():
-            checksums = Checksums(lines=None)
-            try:
-                with reading.opened(part.path, 0) as file:
-                    yield from blocks(file, part, checksums)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise store_error(error, part.path) from error
-            self._checksums.setdefault(part.path, checksums)
+        shown = (line + b"\n" for _, line in self.scan())
+        while block := b"".join(islice(shown, 256)):
+            yield block
+
+    def _summed_blocks(self, file: BinaryIO, part: Part) -> Iterator[bytes]:
+        checksums = Checksums(lines=None)
+        yield from blocks(file, part, checksums)
+        self._checksums.setdefault(part.path, checksums)
 
     def placed_blocks(
         self, ends: Mapping[int, int] | None = None, most: int | None = None
     ) -> Iterator[tuple[int, bytes]]:
         """Yield (position, block of whole lines) of each file, hidden lines too: from the offset that `ends` has for
         its number, and no more than about `most` bytes."""
-        for part in self.parts():
+
+        def read(file: BinaryIO, part: Part) -> Iterator[tuple[int, bytes]]:
             start = (ends or {}).get(part.number, part.start)
             stop = part.stop if most is None else start + most
-            try:
-                with reading.opened(part.path, 0) as file:
-                    start = line_start(file.fileno(), start)
-                    for block in blocks(file, part._replace(start=start, stop=stop), None):
-                        yield (part.number << OFFSET_BITS) + start, block
-                        start += len(block)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise store_error(error, part.path) from error
+            start = line_start(file.fileno(), start)
+            for block in blocks(file, part._replace(start=start, stop=stop), None):
+                yield (part.number << OFFSET_BITS) + start, block
+                start += len(block)
+
+        return self._read_parts(read)
 
     def parts(self) -> Sequence[Part]:
         """What `scan` and `blocks` read, in order."""

@@ -75,10 +75,13 @@ class Checksums:
         """All of them, as a manifest keeps them: the blocks' in Base64, the lines' sum in hexadecimal."""
         if self.lines is None:
             self.lines = _sum_of_lines(path)
-        blocks = b64encode(
-            self._whole + (self._last.digest() if self.size % BLOCK else b"")
-        ).decode()
-        return f"{blocks} {self.lines & _MASK:016x}"
+        return f"{self.encoded} {self.lines & _MASK:016x}"
+
+    @property
+    def encoded(self) -> str:
+        """Those of all blocks, in Base64."""
+        last = self._last.digest() if self.size % BLOCK else b""
+        return b64encode(self._whole + last).decode()
 
     def damaged(self, size: int, text: str, path: Path) -> list[range]:
         """The blocks, as ranges of bytes, that are not as they were when the file was closed with this size and these

@@ -4,7 +4,7 @@ Rows are sealed by their manifests (`seal.py`). `manifest.json` ends with a chec
 the other files that Assay keeps in a folder, taken when a step ends. What grows afterwards is sealed up to there.
 """
 
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from assay import reading
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Manifest, manifest_sections
 from assay.store.files import write_file
-from assay.store.seal import BLOCK
+from assay.store.seal import BLOCK, read_checksums
 from assay.store.written import LEDGER, was_written, written_names
 
 MANIFEST, LOCK, SEAL = "manifest.json", ".lock", "seal"
@@ -128,11 +128,8 @@ def _own_files(folder: Path) -> Iterator[str]:
 
 
 def _sums(file: Path) -> _File:
-    digests, size = bytearray(), 0
-    for block in _blocks(file):
-        digests += xxh3_64_digest(block)
-        size += len(block)
-    return _File(size, b64encode(digests).decode())
+    checksums = read_checksums(file)
+    return _File(checksums.size, checksums.encoded)
 
 
 def _blocks(file: Path) -> Iterator[bytes]:

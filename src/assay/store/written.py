@@ -5,7 +5,7 @@ so that processes may write side by side; the last one of a name counts.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -70,9 +70,7 @@ def was_written(path: Path) -> bool:
 
 def written_names(folder: Path) -> list[str]:
     """The files of a folder that Assay has written for its user."""
-    ledger = folder / LEDGER
-    lines = reading.content(ledger).splitlines() if ledger.is_file() else []
-    names = dict.fromkeys(os.fsdecode(line.partition(b"  ")[2]) for line in lines)
+    names = dict.fromkeys(os.fsdecode(name) for _, name in _ledger(folder))
     return [name for name in names if name and "/" not in name and "\0" not in name]
 
 
@@ -80,24 +78,26 @@ def remember(path: Path) -> None:
     """Note that what the file holds now is Assay's."""
     try:
         with open(open_own(path.parent / LEDGER, os.O_WRONLY | os.O_APPEND), "ab") as file:
-            file.write(
-                f"{digest_of(path)}  ".encode()
-                + os.fsencode(path.name).replace(b"\n", b"\\n")
-                + b"\n"
-            )
+            file.write(b"%b  %b\n" % (digest_of(path).encode(), _name_in_ledger(path)))
     except OSError as error:
         raise store_error(error, path.parent / LEDGER) from error
 
 
 def _written(path: Path) -> str:
-    ledger, name = path.parent / LEDGER, os.fsencode(path.name).replace(b"\n", b"\\n")
-    lines = reading.content(ledger).splitlines() if ledger.is_file() else []
-    digests = [
-        digest
-        for digest, _, written in (line.partition(b"  ") for line in lines)
-        if written == name
-    ]
-    return digests[-1].decode("ascii", "replace") if digests else ""
+    last = {name: digest for digest, name in _ledger(path.parent)}
+    return last.get(_name_in_ledger(path), b"").decode("ascii", "replace")
+
+
+def _name_in_ledger(path: Path) -> bytes:
+    return os.fsencode(path.name).replace(b"\n", b"\\n")
+
+
+def _ledger(folder: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the digests and the names of what Assay wrote in a folder."""
+    file = folder / LEDGER
+    for line in reading.content(file).splitlines() if file.is_file() else ():
+        digest, _, name = line.partition(b"  ")
+        yield digest, name
 
 
 def digest_of(path: Path) -> str:

@@ -36,7 +36,7 @@ from assay.store.table.columns import place_of
 from assay.store.table.decode import NoRow, decode_row, read_blocks
 from assay.store.table.facets import order, text_of, typed, unknown
 from assay.store.table.join import Groups, Lookup
-from assay.store.table.labels import Columns, Ints, Reader
+from assay.store.table.labels import Columns, Ints, Reader, in_fewer_bytes
 
 T = TypeVar("T")
 _FAILED = ("errored", "unparsed", "refused")
@@ -66,9 +66,7 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     @cached_property
     def of_combination(self) -> list[Ints]:
         columns = self.columns
-        return Groups(
-            columns.combination.astype(np.int64), np.arange(len(columns.combinations))
-        ).rows()
+        return Groups(columns.combination, np.arange(len(columns.combinations))).rows()
 
     @cached_property
     def verdicts(self) -> Any:
@@ -290,6 +288,8 @@ def _read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     reader = Reader(facets, positions=True)
     reader.read(log, where)
     columns = reader.columns()
+    columns.sample = in_fewer_bytes(columns.sample)
+    columns.combination = in_fewer_bytes(columns.combination)
     if missing(columns, facets):
         sources = _sources(source, log)
         join_responses(columns, facets, sources)

@@ -27,6 +27,7 @@ from assay.store.table.facets import find_in_item, find_in_row, first_of, typed
 
 MOST_NEAR = 5
 Row = dict[str, Any]
+MetricRows = dict[str, dict[int, Row]]
 _row = row_decoder(Row)
 
 
@@ -126,8 +127,10 @@ def follow(
     *,
     sample: int | None = None,
     model: str | None = None,
+    metrics: MetricRows | None = None,
 ) -> Trace:
-    """Return what `trace` gives, of the lines that `lines` finds."""
+    """Return what `trace` gives, of the lines that `lines` finds; `metrics` are those of the store,
+    where they are known."""
     item = next(_rows(lines, "dataset", item_id), None)
     traced = Trace(folder=shown(str(folder)), item_id=item_id, item=item)
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
@@ -143,7 +146,9 @@ def follow(
     traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
     traced.calls = _rows_of_log(store, "calls", item_id)
     _add_spans(traced, _rows_of_log(store, "traces", item_id))
-    _add_evaluations(traced, store, every, list(_rows(lines, "evaluation", item_id)), lines.labels)
+    rows = list(_rows(lines, "evaluation", item_id))
+    known = metrics_by_label(store) if metrics is None else metrics
+    _add_evaluations(traced, known, every, rows, lines.labels)
     return traced
 
 
@@ -253,13 +258,12 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
 
 def _add_evaluations(
     trace: Trace,
-    store: Store,
+    metrics: MetricRows,
     responses: list[Row],
     rows: list[Row],
     labels: Mapping[str, Collection[str]],
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
-    metrics = _metrics_by_label(store)
 
     def with_metrics(row: Row, response: Row) -> Row:
         label = str(row.get("label") or "")
@@ -267,8 +271,8 @@ def _add_evaluations(
         possible = {label} if label else labels.get(str(row.get("scorer")), {""})
         numbered = chain.from_iterable(metrics.get(name, {}).items() for name in possible)
         own = [metric for _, metric in sorted(numbered, key=itemgetter(0))]
-        own = [metric for metric in own if _enters(row, metric, response, trace.item)]
-        return {**row, "metrics": own}
+        values = _FacetValues(row, response, trace.item or {})
+        return {**row, "metrics": [metric for metric in own if values.are_those_of(metric)]}
 
     judging, met = Judging(rows), set[int]()
     for sample in trace.samples:
@@ -299,11 +303,11 @@ def _matches(rows: Iterable[Row]) -> list[Match]:
     )
 
 
-def _metrics_by_label(store: Store) -> dict[str, dict[int, Row]]:
+def metrics_by_label(store: Store) -> MetricRows:
     """Return the metric rows of each label by their numbers."""
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
     rows = chain.from_iterable(read_rows(log, Row) for log in logs)
-    metrics: dict[str, dict[int, Row]] = {}
+    metrics: MetricRows = {}
     for at, (_, row) in enumerate(rows):
         metrics.setdefault(str(row.get("label") or ""), {})[at] = fitting(row, _Step)
     return metrics
@@ -335,20 +339,18 @@ class Judging:
         return sorted(at for name in (*names, (key or None,)) for at in self._places.get(name, ()))
 
 
-def _enters(
-    evaluation: Row,
-    metric: Row,
-    response: Row,
-    item: Row | None,
-) -> bool:
-    """Return whether the row, of the metric's label, has the values of its facets."""
-    for facet in metric.get("facets") or ():
-        places = (
-            find_in_row(evaluation, facet),
-            find_in_row(response, facet),
-            find_in_item(item or {}, facet),
-        )
-        value = first_of(places)
-        if typed(None if value is UNSET else value) != typed(metric.get(facet)):
-            return False
-    return True
+class _FacetValues(dict[str, bytes]):
+    """The values of facets of one evaluation, which are looked up once."""
+
+    def __init__(self, evaluation: Row, response: Row, item: Row) -> None:
+        self._rows, self._item = (evaluation, response), item
+
+    def __missing__(self, facet: str) -> bytes:
+        places = [find_in_row(row, facet) for row in self._rows]
+        value = first_of((*places, find_in_item(self._item, facet)))
+        self[facet] = found = typed(None if value is UNSET else value)
+        return found
+
+    def are_those_of(self, metric: Row) -> bool:
+        """Return whether a metric row of the evaluation's label has the same values."""
+        return all(self[facet] == typed(metric.get(facet)) for facet in metric.get("facets") or ())

@@ -14,12 +14,13 @@ from assay.analysis.compare.paired import only_label, read_side, rows_of
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.interfaces import Hashes, Mask
+from assay.interfaces import Codes, Hashes, Mask
 from assay.registry import check_name
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.table.columns import How, Table, read_columns
 from assay.store.table.facets import text_of
 from assay.store.table.join import Lookup, group_rows, response_key
+from assay.store.table.labels import in_fewer_bytes
 
 _FIELDS: dict[str, How] = {
     "item_id": "id",
@@ -78,9 +79,10 @@ def read_matches(sources: Sequence[Source]) -> MatchRows:
             where=", ".join(str(source.path) for source in sources),
             fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
         )
-    groups = group_rows(table["label"][at], table["scorer"][at])
+    groups = group_rows(_codes(table, "label")[at], _codes(table, "scorer")[at])
     kinds = _kinds(table, at[groups.first])
     points = _half_points(table)[at]
+    table.forget("passed", "score")
     turned = _lower(sources, kinds)[table.log[at], groups.of_row] & (points >= 0)
     points[turned] = 2 - points[turned]
     names, players = _players(table)
@@ -88,7 +90,7 @@ def read_matches(sources: Sequence[Source]) -> MatchRows:
         table=table,
         at=at,
         kinds=kinds,
-        kind=groups.of_row,
+        kind=in_fewer_bytes(groups.of_row),
         names=names,
         players=players[:, at],
         half_points=points,
@@ -106,7 +108,7 @@ def _lower(sources: Sequence[Source], kinds: Sequence[tuple[str, str]]) -> Mask:
 def _kinds(table: Table, at: Ints) -> list[tuple[str, str]]:
     """Return label and scorer of some rows."""
     label, scorer = ([*map(str, table.values[name]), ""] for name in ("label", "scorer"))
-    codes = zip(table["label"][at].tolist(), table["scorer"][at].tolist(), strict=True)
+    codes = zip(*(_codes(table, name)[at].tolist() for name in ("label", "scorer")), strict=True)
     return [(label[one], scorer[other]) for one, other in codes]
 
 
@@ -117,7 +119,12 @@ def _players(table: Table) -> tuple[list[str], npt.NDArray[Any]]:
     for at, pair in enumerate(table.values["players"]):
         if _is_pair(pair):
             numbers[at] = [names.setdefault(name, len(names)) for name in pair]
-    return list(names), np.array(numbers, np.int32)[table["players"]].T
+    return list(names), in_fewer_bytes(np.array(numbers, np.int32))[_codes(table, "players")].T
+
+
+def _codes(table: Table, name: str) -> Codes:
+    """Return the codes of a field, of which the table keeps no copy."""
+    return table.coded[name].codes
 
 
 def _is_pair(value: Any) -> bool:
@@ -126,7 +133,7 @@ def _is_pair(value: Any) -> bool:
 
 def _each(table: Table, name: str, test: Callable[[Any], bool]) -> Mask:
     """Return what a test says of the field of each row; one without it has None."""
-    return np.array([*map(test, table.values[name]), test(None)])[table[name]]
+    return np.array([*map(test, table.values[name]), test(None)])[_codes(table, name)]
 
 
 def _half_points(table: Table) -> npt.NDArray[np.int8]:
@@ -161,12 +168,12 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
     if by:
         names, players = _players_by(by, verdicts, verdicts.at[own], sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
-    rank = np.argsort(alphabetical).astype(np.int32)
+    rank = in_fewer_bytes(np.argsort(alphabetical))
     first, second = rank[np.where(turned, players[::-1], players)[:, order]]
     source, item = place[:2]
     starts = _starts(place)
     swapped = np.bincount(source, seat == 1) > 0
-    matches = reconciled(starts, points, 1 + swapped[source])
+    matches = reconciled(starts, points, (1 + swapped.astype(np.int8))[source])
     same = first[starts] == second[starts]
     unread = matches.half_points < 0
     kept = ~(same | unread)
@@ -177,7 +184,11 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
         names=[names[number] for number in alphabetical],
         items=items,
         matches=Matches(
-            numbered.astype(np.int32), first[at], second[at], matches.half_points[kept], len(names)
+            numbered.astype(np.int32),
+            first[at].astype(np.int32),
+            second[at].astype(np.int32),
+            matches.half_points[kept],
+            len(names),
         ),
         verdicts=len(order),
         failed=np.bincount(np.concatenate([first[missing], second[missing]]), minlength=len(names)),
@@ -191,10 +202,14 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
 def _in_order(verdicts: MatchRows, own: Ints) -> tuple[Ints, list[npt.NDArray[Any]], Ints]:
     """Return the order of rows by match and seat; and so ordered what tells matches apart, and the seats."""
     table, at, players = verdicts.table, verdicts.at[own], verdicts.players[:, own]
-    item, sample, seat = (table[name][at] for name in ("item_id", "sample_index", "seat"))
-    place = [table.log[at], item, sample, players.min(0), players.max(0)]
+    log, sample, seat = (
+        in_fewer_bytes(column)[at] for column in (table.log, table["sample_index"], table["seat"])
+    )
+    place = [log, table["item_id"][at], sample, players.min(0), players.max(0)]
     order = np.lexsort((seat, *place[::-1]))
-    return order, [column[order] for column in place], seat[order]
+    for number, column in enumerate(place):
+        place[number] = column[order]
+    return order, place, seat[order]
 
 
 def _starts(place: list[npt.NDArray[Any]]) -> Ints:

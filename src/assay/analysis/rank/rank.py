@@ -112,12 +112,14 @@ def rank(paths: Sequence[str | Path], **options: Any) -> Ranking:
     found = played(verdicts, label, sources, chosen.by)
     if cluster_by:
         found.matches = drawn_together(found, sources, cluster_by)
+    unreadable = verdicts.table.unreadable
+    del verdicts  # which would double the memory of what follows
     ranking = ranking_of(found, label, chosen)
     partial = {source.name: text for source in sources if (text := source.partial())}
     named = [text if len(sources) == 1 else f"{name}: {text}" for name, text in partial.items()]
     ranking.partial = "; ".join(named)
     logs = [*map(rows_of, sources)]
-    ranking.notes += left_out([(logs[at], line) for at, line in verdicts.table.unreadable])
+    ranking.notes += left_out([(logs[at], line) for at, line in unreadable])
     if cluster_by:
         ranking.notes.append(f"clusters: {cluster_by} ({ranking.items:,})")
         ranking.items = len(found.items)

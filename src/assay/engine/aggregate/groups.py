@@ -54,8 +54,9 @@ def sorted_rows(
     lowest = int(sample.min())
     items = int(item.max()) + 1
     samples = int(sample.max()) - lowest + 1
-    if (int(group.max()) + 1) * items * samples < 2**62:
-        joint = group.astype(np.int64)
+    combined = (int(group.max()) + 1) * items * samples
+    if combined < 2**62:
+        joint = group.astype(np.int64 if combined >= 2**31 else np.int32)
         joint *= items
         joint += item
         joint *= samples

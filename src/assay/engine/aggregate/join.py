@@ -4,22 +4,23 @@ One more pass over the evaluations for the keys of their responses, one over the
 where something is missing. Kept are a few bytes for each row, never the rows.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.interfaces import FloatArray, Hashes, Log
+from assay.interfaces import Codes, FloatArray, Hashes, Log
 from assay.stats.intervals import intraclass
 from assay.store.table.columns import ABSENT, Column, How, Table, in_fewer_bytes
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import unknown
-from assay.store.table.join import Lookup
+from assay.store.table.join import Lookup, row_blocks
 from assay.store.table.labels import Columns, Combination, Ints
 from assay.store.table.processes import Processes
 
@@ -38,15 +39,17 @@ class Joined(msgspec.Struct):
     def take(self, at: Ints) -> list[Any]:
         """Return the values of these evaluation rows; without a column the numbers of the rows themselves."""
         rows = at if self.rows is None else self.rows[at]
-        if self.column is None:
+        if self.column is not None:
+            return self.column.take(rows)
+        if (rows < 0).any():
             return [None if row < 0 else row for row in rows.tolist()]
-        return self.column.take(rows)
+        # it is read like a list, whose numbers would take 40 bytes each
+        return cast("list[Any]", array("q", rows.astype(np.int64).tobytes()))
 
-    def codes(self) -> Ints:
-        """Return the column's code for each evaluation row, -1 where there is none."""
+    def codes(self, at: slice) -> Codes:
+        """Return the column's codes for these evaluation rows, -1 where there is none."""
         assert self.column is not None
-        codes = np.append(self.column.codes, ABSENT)
-        return codes[:-1] if self.rows is None else codes[self.rows]
+        return self.column.codes[at] if self.rows is None else self.column.codes_of(self.rows[at])
 
 
 class Sources:
@@ -63,11 +66,17 @@ class Sources:
         self.runs = runs
         self.datasets = datasets
         self._table = partial(Table, strict=True, places=False, processes=processes)
+        self._responses: Ints | None = None
 
-    @cached_property
-    def _sought(self) -> Hashes:
-        """The key of the (first) response of each evaluation row."""
-        return self._table(self.evaluations, {}, key="responses", what="evaluation rows").responses
+    def _responses_by(self, lookup: Lookup) -> Ints:
+        """Return the number of the (first) response of each evaluation row. Every pass over the
+        responses numbers them alike."""
+        if self._responses is None:
+            sought = self._table(
+                self.evaluations, {}, key="responses", what="evaluation rows"
+            ).responses
+            self._responses = in_fewer_bytes(lookup.first(sought))
+        return self._responses
 
     def of_evaluations(self, names: Sequence[str]) -> dict[str, Joined]:
         """Return fields of the evaluation rows themselves."""
@@ -84,15 +93,16 @@ class Sources:
             self.runs, dict.fromkeys(names, how), key="key", what="responses", state=answered
         )
         lookup = Lookup(table.responses)
-        found = in_fewer_bytes(lookup.first(self._sought))
+        found = self._responses_by(lookup)
         failed = (table.failed,) if answered else ()
-        joined: dict[str, Joined] = {}
-        for name, column in table.coded.items():
+        for column in table.coded.values():
             further = (column.floats,) if answered else ()
-            unsure = np.isin(table.responses, lookup.repeated(column.codes, *further, *failed))
-            out = np.append(unsure | table.failed if answered else unsure, False)[found]
-            joined[name] = Joined(column, np.where(out, -1, found) if out.any() else found)
-        return joined, Joined(None, found)
+            column.forget(lookup.disputed(column.codes, *further, *failed))
+            if answered:
+                column.forget(table.failed)
+        return {name: Joined(column, found) for name, column in table.coded.items()}, Joined(
+            None, found
+        )
 
     def of_items(
         self, names: Sequence[str], columns: Columns, how: How = "value"
@@ -198,7 +208,7 @@ def _fields_of_metadata(
     joined, _ = sources.of_items(names, columns, "code")
     codes = np.zeros(len(columns.ids), np.int64)
     for name in names:
-        codes[columns.item] = joined[name].codes()
+        codes[columns.item] = joined[name].codes(slice(None))
         own = codes[item]
         if own.min() >= 0 and _FEWEST_CLUSTERS <= len(np.unique(own)) <= len(item) / 2:
             yield name, own
@@ -219,21 +229,28 @@ def _fill_all(
     for at in wanted:
         found = joined[facets[at]]
         assert found.column is not None
-        _fill(columns, at, found.column.values, found.codes())
+        _fill(columns, at, found.column.values, found.codes)
 
 
-def _fill(columns: Columns, at: int, values: list[Any], codes: Ints) -> None:
+def _fill(columns: Columns, at: int, values: list[Any], codes_of: Callable[[slice], Codes]) -> None:
     """Split the combinations that lack facet `at` by the joined value of their rows."""
     lacking = np.array([one.values[at] is UNSET for one in columns.combinations])
-    codes = np.where(lacking[columns.combination], codes, -1)
-    pairs, numbers = np.unique(
-        columns.combination.astype(np.int64) * (len(values) + 1) + codes + 1, return_inverse=True
-    )
+
+    def pairs_of(rows: slice) -> Ints:
+        """Return a number for the combination and the value of each row."""
+        old = columns.combination[rows]
+        codes = np.where(lacking[old], codes_of(rows), -1)
+        return old.astype(np.int64) * (len(values) + 1) + codes + 1
+
+    blocks = list(row_blocks(len(columns.combination)))
+    pairs = np.unique(np.concatenate([np.unique(pairs_of(rows)) for rows in blocks]))
     made: list[Combination] = []
-    for old, code in (divmod(int(pair), len(values) + 1) for pair in pairs):
+    for old, code in (divmod(pair, len(values) + 1) for pair in pairs.tolist()):
         one = columns.combinations[old]
         if code:
             one = one._replace(values=(*one.values[:at], values[code - 1], *one.values[at + 1 :]))
         made.append(one)
-    columns.combinations = made
-    columns.combination = numbers.astype(np.int32)
+    combination = np.empty(len(columns.combination), np.min_scalar_type(-len(made)))
+    for rows in blocks:
+        combination[rows] = np.searchsorted(pairs, pairs_of(rows))
+    columns.combinations, columns.combination = made, combination

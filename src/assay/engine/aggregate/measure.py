@@ -136,7 +136,9 @@ def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
     outcome = sample.outcome
     planned = sample.planned
     if values.rows is not None:
-        used = np.isin(np.arange(len(used)), np.flatnonzero(used)[values.rows])
+        rows = np.flatnonzero(used)[values.rows]
+        used = np.zeros_like(used)
+        used[rows] = True
     if values.facets and values.items is not None:
         own = np.isin(item, values.items)
         item = item[own]
@@ -183,7 +185,7 @@ def _value_of_all(sample: Sample, kept: Mask, found: list[Values]) -> float | No
     if rows is not None:
         answer = sample.item.astype(np.int64) << 32 | sample.sample
         failed = kept & (sample.outcome > 0) & (sample.outcome < SKIPPED)
-        if not np.isin(answer[failed], answer[kept][rows]).all():
+        if failed.any() and not np.isin(answer[failed], answer[kept][rows]).all():
             return None
     return found[0].value
 

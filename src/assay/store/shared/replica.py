@@ -7,7 +7,7 @@ the copy was made from. A copy that a process is writing to is left alone. `.mir
 import fcntl
 import os
 import shutil
-from collections.abc import Container, Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -178,38 +178,31 @@ class Replica:
         before = {prefix: dict(record) for prefix, record in records.items()}
         stale: list[tuple[str, str]] = []
         for prefix, record in records.items():
-            stamps = {
-                entry.name[len(prefix) :]: entry.stamp
-                for entry in plan[prefix]
-                if _is_safe(entry.name)
-            }
-            for name, stamp in stamps.items():
-                if (
-                    name not in record
-                    or record[name].stamp != stamp
-                    or not (self.folder / prefix / name).exists()
-                ):
-                    stale.append((prefix, name))
-            for name in [name for name in record if name not in stamps]:
-                path, may_go = (
-                    self.folder / prefix / name,
-                    listed_names is None or name in listed_names,
-                )
-                if may_go and record.pop(name).is_as_copied(path):
-                    path.unlink(missing_ok=True)
-        with ThreadPoolExecutor(_PARALLEL) as pool:
-            # manifests first: rows may be newer than their seal, but not older
-            for first in (True, False):
-                some = [place for place in stale if (place[1] == MANIFEST) == first]
-                fetched = pool.map(
-                    lambda place: self._take(place[0], place[1], records[place[0]]), some
-                )
-                for (prefix, name), copied in zip(some, fetched, strict=True):
-                    if copied is not None:
-                        records[prefix][name] = copied
+            entries = filter(lambda entry: _is_safe(entry.name), plan[prefix])
+            stamps = {entry.name[len(prefix) :]: entry.stamp for entry in entries}
+            folder = self.folder / prefix
+            stale += [(prefix, name) for name in _stale(folder, record, stamps)]
+            gone = [name for name in record if name not in stamps]
+            for name in gone if listed_names is None else filter(listed_names.__contains__, gone):
+                if record.pop(name).is_as_copied(folder / name):
+                    (folder / name).unlink(missing_ok=True)
+        # manifests first: rows may be newer than their seal, but not older
+        self._take_all([place for place in stale if place[1] == MANIFEST], records)
+        self._take_all([place for place in stale if place[1] != MANIFEST], records)
         for prefix, record in records.items():
             if record != before[prefix]:
-                write_file(self.folder / prefix / RECORD, msgspec.json.encode(record))
+                self._save(prefix, record)
+
+    def _take_all(self, places: list[tuple[str, str]], records: Mapping[str, Record]) -> None:
+        """Fetch objects, by prefix and name, and note in the records what was fetched."""
+
+        def take(place: tuple[str, str]) -> Copied | None:
+            return self._take(*place, records[place[0]])
+
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            for (prefix, name), copied in zip(places, pool.map(take, places), strict=True):
+                if copied is not None:
+                    records[prefix][name] = copied
 
     def _take(self, prefix: str, name: str, record: Record) -> Copied | None:
         path, copied = self.folder / prefix / name, record.get(name)
@@ -257,18 +250,17 @@ class Replica:
         folder, record = self.folder / prefix, self._load(prefix)
         for name in names:
             copied = record.get(name)
+            before = copied.stamp if copied else None
             stat = (folder / name).stat()
             if name == LABELS:
-                stamp = self._push_labels(prefix + name, copied.stamp if copied else None)
+                stamp = self._push_labels(prefix + name, before)
                 stat = (folder / name).stat()
             else:
-                stamp = self.objects.swap(
-                    prefix + name, folder / name, copied.stamp if copied else None
-                )
+                stamp = self.objects.swap(prefix + name, folder / name, before)
             if stamp is None:
                 raise self._conflict(prefix + name)
             record[name] = Copied(stamp, stat.st_size, stat.st_mtime_ns)
-            write_file(folder / RECORD, msgspec.json.encode(record))
+            self._save(prefix, record)
 
     def _push_removals(self, prefix: str) -> None:
         """Of segments, whose rows are in the file beside them by now."""
@@ -278,7 +270,7 @@ class Replica:
             self.objects.delete(prefix + name)
             del record[name]
         if gone:
-            write_file(folder / RECORD, msgspec.json.encode(record))
+            self._save(prefix, record)
 
     def _push_labels(self, name: str, before: str | None) -> str:
         """Two people may label at the same time: lines of both are kept."""
@@ -303,6 +295,9 @@ class Replica:
         except (OSError, ValueError):
             return {}
 
+    def _save(self, prefix: str, record: Record) -> None:
+        write_file(self.folder / prefix / RECORD, msgspec.json.encode(record))
+
     @contextmanager
     def _alone(self) -> Generator[None]:
         try:
@@ -315,6 +310,14 @@ class Replica:
                 os.close(fd)
         except OSError as error:
             raise store_error(error, self.folder) from error
+
+
+def _stale(folder: Path, record: Record, stamps: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names whose files are not copies of the objects with these stamps."""
+    for name, stamp in stamps.items():
+        known = name in record and record[name].stamp == stamp
+        if not (known and (folder / name).exists()):
+            yield name
 
 
 def _is_safe(name: str) -> bool:

@@ -21,7 +21,7 @@ from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
 from assay.store.keys import id_hash, short
 from assay.store.table.decode import NoRow, decode_row, no_row, placed_lines, whole_rows
 from assay.store.table.facets import find_in_item, find_in_row, narrow, typed
-from assay.store.table.join import PLACE, Lookup, first_key, response_keys
+from assay.store.table.join import PLACE, Lookup, first_key, response_keys, row_blocks
 from assay.store.table.labels import in_fewer_bytes
 from assay.store.table.processes import Processes
 
@@ -88,6 +88,17 @@ class Column:
     def codes(self) -> Codes:
         return _whole(self._codes).astype(np.int32)
 
+    def codes_of(self, rows: IntArray) -> Codes:
+        """Return the codes of these rows; ABSENT for row -1."""
+        codes = _whole(self._codes)
+        found = codes[rows] if len(codes) else np.zeros(len(rows), np.int32)
+        found[rows < 0] = ABSENT
+        return found
+
+    def forget(self, rows: IntArray | Mask) -> None:
+        """Leave these rows without a value."""
+        _whole(self._codes)[rows] = ABSENT
+
     @property
     def floats(self) -> FloatArray:
         """Return the numbers, NaN for other values; nothing with `numbers=False`."""
@@ -95,12 +106,13 @@ class Column:
 
     def take(self, rows: IntArray) -> list[Any]:
         """Return the values of these rows; None for those that have none, and for row -1."""
-        codes, floats = _whole(self._codes), self.floats
-        if not len(codes):
-            return [None] * len(rows)
-        own = np.where(rows < 0, ABSENT, codes[rows].astype(np.int32)).tolist()
-        numbers = floats[rows].tolist() if len(floats) else own
-        return [self._value(code, number) for code, number in zip(own, numbers, strict=True)]
+        floats = self.floats
+        values: list[Any] = []
+        for block in row_blocks(len(rows)):
+            own = self.codes_of(rows[block]).tolist()
+            numbers = floats[rows[block]].tolist() if len(floats) else own
+            values += map(self._value, own, numbers)
+        return values
 
     def _value(self, code: int, number: float) -> Any:
         if code >= 0:
@@ -227,21 +239,24 @@ _OWN = {"log": np.int32, "position": np.int64, "responses": np.uint64, "failed":
 
 
 class Numbers:
-    """Arrays of numbers of one type, one after the other."""
+    """Arrays of numbers of one type, one after the other. They grow where they are: joined from
+    parts they would need twice the memory."""
 
     def __init__(self, kind: npt.DTypeLike) -> None:
-        self._parts: list[npt.NDArray[Any]] = [np.zeros(0, kind)]
+        self._kind = np.dtype(kind)
+        self._bytes = bytearray()
 
     def extend(self, numbers: npt.NDArray[Any]) -> None:
-        self._parts.append(numbers)
+        self._bytes += np.ascontiguousarray(numbers, self._kind).data.cast("B")
 
     def join(self, parts: "Iterable[Numbers]") -> "Numbers":
-        self._parts += [part.codes for part in parts]
+        for part in parts:
+            self.extend(part.codes)
         return self
 
     @property
     def codes(self) -> npt.NDArray[Any]:
-        return _whole(self._parts)
+        return np.frombuffer(self._bytes, self._kind)
 
 
 class Table:
@@ -277,13 +292,11 @@ class Table:
 
     def _join(self, parts: Sequence[tuple[Any, Any, list[tuple[int, NoRow]]]]) -> None:
         found, own, unreadable = zip(*parts, strict=True)
-        columns, placed = _joined(found), _joined(own)
+        self._found, placed = _joined(found), _joined(own)
         self.unreadable: list[tuple[int, NoRow]] = list(chain.from_iterable(unreadable))
-        self.coded = {name: each for name, each in columns.items() if isinstance(each, Column)}
+        self.coded = {name: each for name, each in self._found.items() if isinstance(each, Column)}
         self.values = {name: column.values for name, column in self.coded.items()}
-        self.columns: dict[str, npt.NDArray[Any]] = {
-            name: columns[name].codes for name, how in self._fields.items() if how != "value"
-        }
+        self._columns: dict[str, npt.NDArray[Any]] = {}
         self.log: Codes = placed["log"].codes
         self.position: IntArray = placed["position"].codes
         self.responses: Hashes = placed["responses"].codes
@@ -330,7 +343,15 @@ class Table:
         return len(self.position)
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.columns[name]
+        if name not in self._columns:
+            self._columns[name] = self._found[name].codes
+        return self._columns[name]
+
+    def forget(self, *names: str) -> None:
+        """Free the columns of these fields."""
+        for name in names:
+            del self._found[name]
+            self._columns.pop(name, None)
 
     def line(self, at: int) -> bytes:
         return self.logs[int(self.log[at])].read(int(self.position[at]))

@@ -157,12 +157,24 @@ def decode_row(line: bytes, where: str | Callable[[], str] = "") -> dict[str, An
 def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return a row of any origin without fields of `kind` whose values are of another type than
     theirs; null may be."""
+    if _fits(row, _with_nulls(kind)):  # at once, which is ten times as fast
+        return row
     types = _field_types(kind)
     return {
         name: value
         for name, value in row.items()
         if value is None or _fits(value, types.get(name, Any))
     }
+
+
+@cache
+def _with_nulls(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """Return a struct with the fields of `kind`, none of them required and each of them nullable."""
+    fields = [
+        (name, type | None, msgspec.field(name=name, default=None))
+        for name, type in _field_types(kind).items()
+    ]
+    return msgspec.defstruct(kind.__name__, fields)
 
 
 @cache

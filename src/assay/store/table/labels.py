@@ -61,15 +61,15 @@ class Columns(msgspec.Struct):
     row: Ints | None = None
 
 
-_SMALLER = {"i": (np.int8, np.int16, np.int32), "f": (np.float16, np.float32)}
-
-
 def in_fewer_bytes(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the same numbers in the smallest type that holds them."""
-    for smaller in _SMALLER[numbers.dtype.kind]:
+    if numbers.dtype.kind == "i":
+        least = min(numbers.min(initial=-1), -1 - numbers.max(initial=0))
+        return numbers.astype(np.min_scalar_type(int(least)), copy=False)
+    for smaller in (np.float16, np.float32):
         with np.errstate(over="ignore"):
             small = numbers.astype(smaller)
-        if np.array_equal(small, numbers, equal_nan=numbers.dtype.kind == "f"):
+        if np.array_equal(small, numbers, equal_nan=True):
             return small
     return numbers
 

@@ -1,11 +1,12 @@
 """One item in one or several experiments: what `assay trace` follows, found by the index."""
 
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from assay.analysis.look.trace import follow, unknown_item
+from assay.analysis.look.trace import follow, metrics_by_label, unknown_item
 from assay.errors import AssayError
 from assay.store.stores import open_store
 from assay.viewer.experiments import Experiments
@@ -49,7 +50,11 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
             ids += islice(index.item_ids(), _MOST_IDS)
             continue
         folder = experiments.folder(id)
-        traced = follow(open_store(folder), folder, query.item, _Indexed(index))
+        store = open_store(folder)
+        metrics = experiments.cached(
+            ("metrics of samples", id), [id], partial(metrics_by_label, store)
+        )
+        traced = follow(store, folder, query.item, _Indexed(index), metrics=metrics)
         item = item or traced.item
         shown = {name: getattr(traced, name) for name in ("samples", "matches", "calls")}
         traces.append({"experiment": id, **shown, "tags": _tags(experiments, id, query.item)})
