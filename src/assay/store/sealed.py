@@ -7,6 +7,7 @@ the other files that Assay keeps in a folder, taken when a step ends. What grows
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +15,11 @@ import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
 from assay import reading
-from assay.errors import UserError
+from assay.errors import LockedError, UserError
 from assay.records import ROWS_FILE, Manifest, manifest_sections
 from assay.store.files import write_file
+from assay.store.ledger import LEDGER, was_written, written_names
 from assay.store.seal import BLOCK
-from assay.store.written import LEDGER, was_written, written_names
 
 MANIFEST, LOCK, SEAL = "manifest.json", ".lock", "seal"
 _KEPT = (
@@ -94,6 +95,14 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
     text = signed({**sections, SEAL: msgspec.json.encode(_Seal(files))})
     if text != reading.content(file):
         write_file(file, text)
+
+
+def seal_folder(folder: Path) -> None:
+    """Seal what a verb has written into a folder, unless a process works there, which seals it."""
+    from assay.store.lock import FolderLock  # it needs this module
+
+    with suppress(LockedError), FolderLock(folder):
+        seal_files(folder)
 
 
 def sealed_line(line: bytes) -> bytes:

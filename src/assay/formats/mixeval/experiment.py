@@ -23,7 +23,7 @@ from assay.errors import UserError
 from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import (
     Joined,
-    Written,
+    ModelFolder,
     refuse_others,
     scores_of,
     verdict_files,
@@ -45,6 +45,7 @@ from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.store.files import safe_name
 from assay.store.repositories import DatasetRepository
 from assay.store.seal import seal
+from assay.store.sealed import seal_folder
 
 
 class Scored(msgspec.Struct, kw_only=True):
@@ -100,11 +101,11 @@ class _Flow:
         self.progress.lanes.clear()  # the display shows one experiment at a time
         return experiment
 
-    def _refuse_others(self, written: Written, parsers: Parsers, *, experiment: bool) -> None:
+    def _refuse_others(self, place: ModelFolder, parsers: Parsers, *, experiment: bool) -> None:
         """Before anything is spent: files of scores and verdicts are replaced only where Assay wrote them."""
         if not self.options.force:
             verdicts = [] if self.options.judged else verdict_files(parsers)
-            written.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
+            place.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
 
     def _scores(
         self,
@@ -142,13 +143,13 @@ class _Flow:
         self,
         joined: Joined,
         model: str,
-        written: Written,
+        place: ModelFolder,
         parsers: Parsers,
         scores: Sequence[ModelScores],
     ) -> None:
         if not self.options.judged:
-            write_verdicts(joined, model, written, parsers, trim_base=self.options.trim_base)
-        write_scores(written, [entry for entry in scores if entry.model == model])
+            write_verdicts(joined, model, place, parsers, trim_base=self.options.trim_base)
+        write_scores(place, [entry for entry in scores if entry.model == model])
 
 
 class MixEvalRun(_Flow):
@@ -176,9 +177,9 @@ class MixEvalRun(_Flow):
         experiment = self._experiment(config, chosen)
         stored = Joined(experiment.store, experiment.id, file_order=False)
         for model in (model.name for model in config.models if not model.helper):
-            written = self._written(model, benchmark)
-            self._refuse_others(written, parsers, experiment=False)
-            refuse_others(stored, model, written, benchmark)
+            place = self._place(model, benchmark)
+            self._refuse_others(place, parsers, experiment=False)
+            refuse_others(stored, model, place, benchmark)
         done = await experiment.run(stop)
         return await asyncio.to_thread(self._write, experiment, done, parsers, benchmark)
 
@@ -188,17 +189,17 @@ class MixEvalRun(_Flow):
         joined, scores = self._scores(experiment, done, parsers, benchmark)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
-            written = self._written(model, benchmark)
-            write_responses(joined, model, written, benchmark, self.options.layout)
-            self._write_model(joined, model, written, parsers, scores)
-            folders.append(str(written.folder))
+            place = self._place(model, benchmark)
+            write_responses(joined, model, place, benchmark, self.options.layout)
+            self._write_model(joined, model, place, parsers, scores)
+            folders.append(str(place.folder))
         level = experiment.config.ci_level
         return Scored(
             benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders
         )
 
-    def _written(self, model: str, benchmark: str) -> Written:
-        return Written(self.root / safe_name(model) / benchmark / safe_name(self.version))
+    def _place(self, model: str, benchmark: str) -> ModelFolder:
+        return ModelFolder(self.root / safe_name(model) / benchmark / safe_name(self.version))
 
 
 class MixEvalScore(_Flow):
@@ -234,8 +235,8 @@ class MixEvalScore(_Flow):
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder
         config, parsers = config_of(self.options, benchmark, self.version, folder, "evaluate")
-        written = Written(folder)
-        self._refuse_others(written, parsers, experiment=True)
+        place = ModelFolder(folder)
+        self._refuse_others(place, parsers, experiment=True)
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
         for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
@@ -246,7 +247,8 @@ class MixEvalScore(_Flow):
         joined, scores = await asyncio.to_thread(
             self._scores, experiment, done, parsers, benchmark, files.model
         )
-        await asyncio.to_thread(self._write_model, joined, files.model, written, parsers, scores)
+        await asyncio.to_thread(self._write_model, joined, files.model, place, parsers, scores)
+        await asyncio.to_thread(seal_folder, folder)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))

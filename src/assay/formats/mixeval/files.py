@@ -1,16 +1,11 @@
 """What MixEval keeps of a model: response files, verdict files and `score.json`, under the original's names.
 
 All are projections of the engine's rows, written in the order of the response file; of each row only its place is held.
-
-Which files of a model's folder Assay wrote: what others wrote is not replaced.
-
-`written.json` has the digest of each file.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -26,59 +21,35 @@ from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
-from assay.store.files import safe_name, write_file
+from assay.store.files import safe_name
+from assay.store.ledger import adopt, claim, digest_of, was_written, write_named
+from assay.store.lock import LOCK
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 from assay.store.table.decode import read_rows
-from assay.store.written import digest_of
 
 _LIST = "written.json"
 
 
-class _File(msgspec.Struct):
+class _Listed(msgspec.Struct):
     digest: str
     begun: int = 0  # lines of another tool, which an earlier version went on with
 
 
-class Written:
-    """What Assay wrote into one folder."""
+class ModelFolder:
+    """The folder of a model's files; what others wrote there is not replaced."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._entries: dict[str, _File] = {}
-        file = folder / _LIST
-        if file.exists():
-            try:
-                self._entries = msgspec.json.decode(reading.content(file), type=dict[str, _File])
-            except msgspec.MsgspecError as error:
-                raise UserError(
-                    f"the list of files is broken: {error}", where=str(file), fix="remove it"
-                ) from None
-        elif (
-            folder / "scores.json"
-        ).exists():  # of a version that kept no list; no other tool writes such a file
-            made = [
-                path
-                for pattern in ("judge_results_*.jsonl", "score*.json")
-                for path in folder.glob(pattern)
-            ]
-            self._entries = {path.name: _File(digest_of(path)) for path in made}
+        adopt(folder, _listed_digests(folder))
 
     def is_ours(self, name: str) -> bool:
-        """Whether the file is as Assay left it, or not there at all."""
-        path, entry = self.folder / name, self._entries.get(name)
-        return not path.exists() or (
-            entry is not None and not entry.begun and entry.digest == digest_of(path)
-        )
+        """Return whether the file is as Assay left it, or not there at all."""
+        return not (self.folder / name).exists() or was_written(self.folder / name)
 
     def claim(self, name: str, content: Iterable[bytes]) -> None:
-        """Remember a file that holds exactly what Assay would write: of a version that kept no list, or killed
-        between the two."""
+        """Record a file that holds exactly what Assay would write: of a version that kept no list."""
         if not self.is_ours(name):
-            made = blake2b(digest_size=16)
-            for part in content:
-                made.update(part)
-            if made.hexdigest() == digest_of(self.folder / name):
-                self._note(name, made.hexdigest())
+            claim(self.folder / name, content)
 
     def refuse_others(
         self,
@@ -89,7 +60,7 @@ class Written:
     ) -> None:
         """Raise if a file would be replaced that is not as Assay left it; `experiment`: that is kept here, too."""
         theirs = [name for name in names if not self.is_ours(name)]
-        if experiment and not (self.folder / MANIFEST).exists():
+        if experiment and not any((self.folder / name).exists() for name in (MANIFEST, LOCK)):
             theirs += [name for name in EXPERIMENT_FILES if (self.folder / name).exists()]
         if theirs:
             raise UserError(
@@ -98,28 +69,31 @@ class Written:
                 fix=fix,
             )
 
-    def write(self, name: str, content: Iterable[bytes]) -> None:
-        """Write a file and remember it."""
-        made = blake2b(digest_size=16)
-
-        def passing() -> Iterator[bytes]:
-            for part in content:
-                made.update(part)
-                yield part
-
-        write_file(self.folder / name, passing())
-        self._note(name, made.hexdigest())
+    def write(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        write_named(self.folder / name, content, force=True)
 
     def remove(self, name: str) -> None:
         (self.folder / name).unlink(missing_ok=True)
-        self._entries.pop(name, None)
 
-    def _note(self, name: str, made: str) -> None:
-        self._entries[name] = _File(made)
-        write_file(
-            self.folder / _LIST,
-            msgspec.json.format(msgspec.json.encode(self._entries), indent=2) + b"\n",
-        )
+
+def _listed_digests(folder: Path) -> dict[str, str]:
+    """Return the digests of the files that earlier versions wrote, which had a list of their own
+    or none."""
+    file = folder / _LIST
+    if file.exists():
+        try:
+            listed = msgspec.json.decode(reading.content(file), type=dict[str, _Listed])
+        except msgspec.MsgspecError as error:
+            raise UserError(
+                f"the list of files is broken: {error}", where=str(file), fix="remove it"
+            ) from None
+        return {name: entry.digest for name, entry in listed.items() if not entry.begun}
+    if not (folder / "scores.json").exists():
+        return {}
+    # of a version without a list; no other tool writes such a file
+    patterns = ("judge_results_*.jsonl", "score*.json")
+    made = (path for pattern in patterns for path in folder.glob(pattern))
+    return {path.name: digest_of(path) for path in made}
 
 
 Places = dict[str, int]  # by the id of an entry: where its row is in a log
@@ -333,25 +307,25 @@ def scores_of(
 # ---- writing
 
 
-def refuse_others(joined: Joined, model: str, written: Written, benchmark: str) -> None:
+def refuse_others(joined: Joined, model: str, folder: ModelFolder, benchmark: str) -> None:
     """Raise if a model has response files, of either layout, that hold anything but its stored rows."""
     for layout, kind, name in _response_files(model, benchmark):
-        written.claim(name, _responses(joined, model, kind, layout))
-    written.refuse_others(
+        folder.claim(name, _responses(joined, model, kind, layout))
+    folder.refuse_others(
         [name for _, _, name in _response_files(model, benchmark)],
         fix="score them as they are with `assay mixeval score`, or choose another folder with -o",
     )
 
 
 def write_responses(
-    joined: Joined, model: str, written: Written, benchmark: str, chosen: Layout
+    joined: Joined, model: str, folder: ModelFolder, benchmark: str, chosen: Layout
 ) -> None:
     """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
     for layout, kind, name in _response_files(model, benchmark):
         if layout == chosen:
-            written.write(name, _responses(joined, model, kind, layout))
+            folder.write(name, _responses(joined, model, kind, layout))
         else:
-            written.remove(name)
+            folder.remove(name)
 
 
 def _response_files(model: str, benchmark: str) -> Iterator[tuple[Layout, str, str]]:
@@ -387,21 +361,19 @@ def verdict_files(parsers: Parsers) -> dict[str, tuple[str, str]]:
 
 
 def write_verdicts(
-    joined: Joined, model: str, written: Written, parsers: Parsers, *, trim_base: bool
+    joined: Joined, model: str, folder: ModelFolder, parsers: Parsers, *, trim_base: bool
 ) -> None:
     encode = msgspec.json.Encoder().encode
     for name, (kind, scorer) in verdict_files(parsers).items():
         rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
-        written.write(name, (encode(row) + b"\n" for row in rows))
+        folder.write(name, (encode(row) + b"\n" for row in rows))
 
 
-def write_scores(written: Written, scores: list[ModelScores]) -> None:
+def write_scores(folder: ModelFolder, scores: list[ModelScores]) -> None:
     """`score.json` as the original has it, of the first parser; `scores.json` with all that is known."""
     encode = msgspec.json.encode
-    written.write(
-        "score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"]
-    )
-    written.write("scores.json", [msgspec.json.format(encode(scores), indent=2), b"\n"])
+    folder.write("score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"])
+    folder.write("scores.json", [msgspec.json.format(encode(scores), indent=2), b"\n"])
 
 
 def _array(lines: Iterable[bytes]) -> Iterator[bytes]:

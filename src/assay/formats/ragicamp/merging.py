@@ -22,7 +22,7 @@ from assay.store.files import make_folder, open_own, safe_name, store_error, swe
 from assay.store.index import ItemIndex
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
-from assay.store.written import check_replaceable, remember
+from assay.store.ledger import check_replaceable, replace_file
 
 _LOCK = ".ragicamp.lock"
 _BLOCK = 1 << 20
@@ -179,11 +179,7 @@ def places_of(
 def put_in_place(files: Mapping[FileKind, Path], places: Mapping[FileKind, Path]) -> None:
     """Give an agent's whole files their names. Call it within `shared`."""
     for kind, temporary in files.items():
-        try:
-            os.replace(temporary, places[kind])
-        except OSError as error:
-            raise store_error(error, places[kind]) from error
-        remember(places[kind])
+        replace_file(temporary, places[kind])
 
 
 def _dataset_in(path: Path) -> str | None:
