@@ -15,7 +15,7 @@ from typing import Any
 
 from assay import api
 from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore
-from assay.formats.mixeval.plans import Options
+from assay.formats.mixeval.plans import MixEvalOptions
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 from assay.threads import run_blocking
 from fuzz.imports import read
@@ -118,11 +118,13 @@ def mixeval() -> dict[str, tuple[Work, Work]]:
 
     def run(**more: Any) -> Work:
         return lambda: run_blocking(
-            MixEvalRun(Options(**options, models=["demo:small"], **more)).run
+            MixEvalRun(MixEvalOptions(**options, models=["demo:small"], **more)).run
         )
 
     def score(name: str) -> Work:
-        return lambda: run_blocking(MixEvalScore([f"{name}/responses/m"], Options(**options)).run)
+        return lambda: run_blocking(
+            MixEvalScore([f"{name}/responses/m"], MixEvalOptions(**options)).run
+        )
 
     settings = {"sample_params": {"temperature": 0.5}}
     return {

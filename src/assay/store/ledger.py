@@ -155,10 +155,10 @@ def _add_lines(folder: Path, lines: bytes, *, durable: bool = False) -> None:
 
 
 def _line(name: str, digest: str) -> bytes:
-    return digest.encode() + _BETWEEN + _encoded(name) + b"\n"
+    return digest.encode() + _BETWEEN + _encoded_name(name) + b"\n"
 
 
-def _encoded(name: str) -> bytes:
+def _encoded_name(name: str) -> bytes:
     return os.fsencode(name).replace(b"\n", b"\\n")
 
 
@@ -172,7 +172,7 @@ def _entries(folder: Path) -> list[tuple[bytes, bytes]]:
 
 def _digests(path: Path) -> set[str]:
     """Return what a file may hold: its last content, and what was begun and perhaps put in place."""
-    own, begun, last = _encoded(path.name), set[bytes](), b""
+    own, begun, last = _encoded_name(path.name), set[bytes](), b""
     for digest, name in _entries(path.parent):
         if name != own:
             continue

@@ -46,27 +46,27 @@ class Fault(msgspec.Struct):
     kind: Literal["damaged", "missing", "unsealed"] = "damaged"
 
 
-class _Status(msgspec.Struct):
+class _RunState(msgspec.Struct):
     state: str = ""
 
 
-class _File(msgspec.Struct):
+class _SealedFile(msgspec.Struct):
     size: int
     blocks: str
 
 
 class _Seal(msgspec.Struct):
-    files: dict[str, _File] = {}
+    files: dict[str, _SealedFile] = {}
     manifest: str = ""
 
 
 # ---- sealing
 
 
-def signed(sections: Mapping[str, Any]) -> bytes:
+def manifest_text(sections: Mapping[str, Any]) -> bytes:
     """The text of a manifest file with these sections, the seal at its end."""
     parts = {name: section for name, section in sections.items() if name != SEAL}
-    files = _sealed(sections)
+    files = _sealed_files(sections)
     whole = {
         **parts,
         SEAL: {"files": {name: files[name] for name in sorted(files)}, "manifest": ""},
@@ -85,14 +85,14 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
     sections = manifest_sections(reading.content(file), file)
     rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
     own = [name for name in _own_files(folder) if name not in rows]
-    before = _sealed(sections)
+    before = _sealed_files(sections)
     kept = {name: sealed for name, sealed in before.items() if name in own and not anew}
     if (calls := before.get(_CALLS)) is not None and any(
         fault.kind == "damaged" for fault in _check_file(folder, _CALLS, calls, grows=True)
     ):
         kept[_CALLS] = calls
     files = {name: kept.get(name) or _sums(folder / name) for name in own}
-    text = signed({**sections, SEAL: msgspec.json.encode(_Seal(files))})
+    text = manifest_text({**sections, SEAL: msgspec.json.encode(_Seal(files))})
     if text != reading.content(file):
         write_file(file, text)
 
@@ -110,7 +110,7 @@ def sealed_line(line: bytes) -> bytes:
     return b'%b,"seal":"%b"}\n' % (line[:-1], xxh3_64_hexdigest(line).encode())
 
 
-def _sealed(sections: Mapping[str, Any]) -> dict[str, _File]:
+def _sealed_files(sections: Mapping[str, Any]) -> dict[str, _SealedFile]:
     """The files that a manifest has sealed; a section that is not one has sealed none."""
     try:
         return msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
@@ -136,12 +136,12 @@ def _own_files(folder: Path) -> Iterator[str]:
         )
 
 
-def _sums(file: Path) -> _File:
+def _sums(file: Path) -> _SealedFile:
     digests, size = bytearray(), 0
     for block in _blocks(file):
         digests += xxh3_64_digest(block)
         size += len(block)
-    return _File(size, b64encode(digests).decode())
+    return _SealedFile(size, b64encode(digests).decode())
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
@@ -177,7 +177,7 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     for manifest in manifests:
         for segment in manifest.segments:
             if segment.name in manifest.checksums:
-                files[segment.name] = _File(
+                files[segment.name] = _SealedFile(
                     segment.size, manifest.checksums[segment.name].partition(" ")[0]
                 )
                 if not manifest.complete:
@@ -200,7 +200,7 @@ def _is_running(folder: Path) -> bool:
     """Whether a run has not ended, or was killed: its files have changed since they were sealed."""
     try:
         return (
-            msgspec.json.decode(reading.content(folder / "status.json"), type=_Status).state
+            msgspec.json.decode(reading.content(folder / "status.json"), type=_RunState).state
             == "running"
         )
     except (ValueError, OSError, RecursionError):
@@ -236,7 +236,7 @@ def _check_lock(folder: Path) -> list[Fault]:
     return [Fault(LOCK, "its text is not the one that was sealed")]
 
 
-def _check_file(folder: Path, name: str, sealed: _File, grows: bool) -> list[Fault]:
+def _check_file(folder: Path, name: str, sealed: _SealedFile, grows: bool) -> list[Fault]:
     file = folder / name
     if not file.is_file():
         return [Fault(name, "it is gone", "missing")]

@@ -33,7 +33,7 @@ from assay.formats.intelligence_layer.logics import (
     AggregationLogic,
     arguments_of,
     identity_of,
-    settled,
+    settled_type,
 )
 from assay.formats.intelligence_layer.original import FileStore, OriginalStore, manifests
 from assay.formats.intelligence_layer.tracer import utc_now
@@ -118,7 +118,7 @@ class StoredAggregationRepository(AggregationRepository):
         self, aggregation_overview: AggregationOverview[AggregatedEvaluation]
     ) -> None:
         overview = aggregation_overview
-        manifest = self.store.manifest("aggregation", overview.id) or self._written(overview)
+        manifest = self.store.manifest("aggregation", overview.id) or self._new_manifest(overview)
         manifest.name = overview.description
         manifest.started, manifest.ended = overview.start.timestamp(), overview.end.timestamp()
         manifest.labels = sorted(overview.labels)
@@ -126,7 +126,7 @@ class StoredAggregationRepository(AggregationRepository):
         manifest.plan["overview"] = to_json(overview)
         self.store.put_manifest(manifest)
 
-    def _written(self, overview: AggregationOverview[Any]) -> Manifest:
+    def _new_manifest(self, overview: AggregationOverview[Any]) -> Manifest:
         """The manifest of an aggregation that the engine did not make, with its rows."""
         rows: list[MetricRow] = [
             {
@@ -207,10 +207,10 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         return arguments_of(type(self._aggregation_logic), AggregationLogic)
 
     def evaluation_type(self) -> type[Evaluation]:
-        return settled(self, self._types, "Evaluation", "evaluation_type")
+        return settled_type(self, self._types, "Evaluation", "evaluation_type")
 
     def aggregated_evaluation_type(self) -> type[AggregatedEvaluation]:
-        return settled(self, self._types, "AggregatedEvaluation", "aggregated_evaluation_type")
+        return settled_type(self, self._types, "AggregatedEvaluation", "aggregated_evaluation_type")
 
     @final
     def aggregate_evaluation(

@@ -216,12 +216,12 @@ class StoredDatasetRepository(DatasetRepository):
             raise BadValue(f"the repository has no dataset {dataset_id!r}")
 
 
-class _Id(msgspec.Struct):
+class _ItemId(msgspec.Struct):
     id: str
 
 
 def _sorted_positions(log: Log) -> list[int] | None:
-    decode = msgspec.json.Decoder(_Id).decode
+    decode = msgspec.json.Decoder(_ItemId).decode
     last: str | None = None
     for _, line in log.scan():
         try:

@@ -51,7 +51,7 @@ from assay.formats.intelligence_layer.original import (
     OriginalStore,
     manifests,
 )
-from assay.formats.intelligence_layer.runs import Places, value_of
+from assay.formats.intelligence_layer.runs import RowPlaces, value_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, is_ours, to_json
 from assay.interfaces import Log, Score, Store
 from assay.records import Evaluation as Row
@@ -215,7 +215,7 @@ class ExampleScorer:
         self._keep = keep
         self._earlier = earlier
 
-    def bound(self, skip_failures: bool, limit: int | None) -> BoundScorer:
+    def bound_scorer(self, skip_failures: bool, limit: int | None) -> BoundScorer:
         return BoundScorer(
             name=LABEL,
             function=self,
@@ -391,7 +391,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     def __init__(self, store: Store) -> None:
         self.store = store
         self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
-        self._places: Places | None = None  # of the evaluation that was asked for last
+        self._places: RowPlaces | None = None  # of the evaluation that was asked for last
         self._opening = threading.Lock()
         self._open: set[str] = set()
 
@@ -399,7 +399,9 @@ class StoredEvaluationRepository(EvaluationRepository):
     def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
         with ExitStack() as held:
             with self._opening:
-                evaluation_id = self._unfinished(digest, again, held) or self._begun(digest, held)
+                evaluation_id = self._unfinished_id(digest, again, held) or self._begun(
+                    digest, held
+                )
                 self._open.add(evaluation_id)
                 held.callback(self._open.discard, evaluation_id)
             yield evaluation_id
@@ -446,9 +448,9 @@ class StoredEvaluationRepository(EvaluationRepository):
     def example_evaluation(
         self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
     ) -> ExampleEvaluation[Evaluation] | None:
-        log = self._known(evaluation_id)
+        log = self._known_log(evaluation_id)
         if self._places is None or self._places.log is not log:
-            self._places = Places(log, StoredResult)
+            self._places = RowPlaces(log, StoredResult)
         positions = self._places.all().get(example_id)
         if not positions:
             return None
@@ -465,7 +467,7 @@ class StoredEvaluationRepository(EvaluationRepository):
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Iterator[ExampleEvaluation[Evaluation]]:
         """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
-        log = self._known(evaluation_id)
+        log = self._known_log(evaluation_id)
         decode, rows = row_decoder(StoredResult), read_rows(log, StoredResult)
         last = {row.place: position for position, row in rows if row.has_value}
         for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
@@ -476,7 +478,7 @@ class StoredEvaluationRepository(EvaluationRepository):
         is_original = isinstance(self.store.log("evaluation", evaluation_id), OriginalRows)
         return is_ours(type(self).example_evaluations) and not is_original
 
-    def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
+    def _unfinished_id(self, digest: str, again: bool, held: ExitStack) -> str | None:
         """An evaluation to continue, locked until `held` is closed."""
         for evaluation_id in self.store.ids("evaluation"):
             if evaluation_id not in self._open and self._waits(evaluation_id, digest, again):
@@ -524,7 +526,7 @@ class StoredEvaluationRepository(EvaluationRepository):
             log = self._logs[evaluation_id] = self.store.log("evaluation", evaluation_id)
         return log
 
-    def _known(self, evaluation_id: str) -> Log:
+    def _known_log(self, evaluation_id: str) -> Log:
         log = self._logs.get(evaluation_id) or self.store.log("evaluation", evaluation_id)
         if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
             raise BadValue(f"the repository has no evaluation {evaluation_id!r}")

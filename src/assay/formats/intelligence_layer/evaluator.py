@@ -41,9 +41,9 @@ from assay.formats.intelligence_layer.evaluations import (
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,
     arguments_of,
-    settled,
+    settled_type,
 )
-from assay.formats.intelligence_layer.runner import shown
+from assay.formats.intelligence_layer.runner import show_progress
 from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
@@ -96,16 +96,16 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         return arguments_of(type(self._evaluation_logic), EvaluationLogic)
 
     def input_type(self) -> type[Input]:
-        return settled(self, self._types, "Input", "input_type")
+        return settled_type(self, self._types, "Input", "input_type")
 
     def output_type(self) -> type[Output]:
-        return settled(self, self._types, "Output", "output_type")
+        return settled_type(self, self._types, "Output", "output_type")
 
     def expected_output_type(self) -> type[ExpectedOutput]:
-        return settled(self, self._types, "ExpectedOutput", "expected_output_type")
+        return settled_type(self, self._types, "ExpectedOutput", "expected_output_type")
 
     def evaluation_type(self) -> type[Evaluation]:
-        return settled(self, self._types, "Evaluation", "evaluation_type")
+        return settled_type(self, self._types, "Evaluation", "evaluation_type")
 
     def evaluate_runs(
         self,
@@ -131,8 +131,11 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
             scorer = self._scorer(evaluation_id, abort_on_error)
-            bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
-            with shown(engine.progress, "Evaluating", self.description), scorer.raising(engine):
+            bound = scorer.bound_scorer(skip_example_on_any_failure, num_examples or None)
+            with (
+                show_progress(engine.progress, "Evaluating", self.description),
+                scorer.raising(engine),
+            ):
                 manifest = engine.evaluate(
                     [run.id for run in runs],
                     [bound],

@@ -80,7 +80,7 @@ def artefacts_of(
 
 
 @dataclass
-class Run:
+class AuthoredRun:
     """The answers of one address: a model, a task where the model has several, and a sample index."""
 
     id: str
@@ -97,13 +97,13 @@ class Runs:
 
     def __init__(self, tables: Tables, dataset: str, extras: bool) -> None:
         self._tables, self._dataset, self._extras = tables, dataset, extras
-        self.by_address: dict[tuple[str, str, int], Run] = {}
-        self.by_key: dict[str, Run] = {}
+        self.by_address: dict[tuple[str, str, int], AuthoredRun] = {}
+        self.by_key: dict[str, AuthoredRun] = {}
         for row in tables.rows("responses"):
             time = float(row.get("timestamp") or 0.0)
             run = self.by_address.get(_address(row))
             if run is None:
-                run = self.by_address[_address(row)] = Run("", "", time, time)
+                run = self.by_address[_address(row)] = AuthoredRun("", "", time, time)
             run.first, run.last = min(run.first, time), max(run.last, time)
             run.author.total_samples = max(
                 run.author.total_samples, int(row.get("total_samples") or 1)
@@ -129,10 +129,10 @@ class Runs:
             cases = self._rows(address) if joining is None else _cases(joining, address)
             yield Artefact("run", self.overview(run), self._outputs(cases, run))
 
-    def overview(self, run: Run) -> Row:
+    def overview(self, run: AuthoredRun) -> Row:
         return to_json(self._overview(run))
 
-    def _overview(self, run: Run) -> RunOverview:
+    def _overview(self, run: AuthoredRun) -> RunOverview:
         return RunOverview(
             dataset_id=self._dataset,
             id=run.id,
@@ -144,7 +144,7 @@ class Runs:
             metadata={KEPT: msgspec.to_builtins(run.author)} if self._extras else {},
         )
 
-    def of(self, evaluation: Row) -> Run | None:
+    def of(self, evaluation: Row) -> AuthoredRun | None:
         """The run whose answer a label is about."""
         for key in evaluation.get("responses") or ():
             return self.by_key.get(key)
@@ -159,7 +159,7 @@ class Runs:
     def _rows(self, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
         return ((row, []) for row in self._tables.rows("responses") if _address(row) == address)
 
-    def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: Run) -> Iterator[Row]:
+    def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: AuthoredRun) -> Iterator[Row]:
         overview = self._overview(run)
         for row, evaluations in cases:
             failed = row.get("outcome") == "errored" or bool(row.get("error"))
@@ -193,7 +193,7 @@ def _match(row: Row) -> Row:
 
 def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Iterator[Artefact]:
     """An evaluation for each run with labels, and one for the matches of each label."""
-    labels: dict[str, tuple[Run, dict[str, Row]]] = {}
+    labels: dict[str, tuple[AuthoredRun, dict[str, Row]]] = {}
     matches: dict[str, dict[str, Row]] = {}
     strays = 0
     for row in tables.rows("evaluations"):
@@ -229,7 +229,7 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
         yield _evaluation(_plain(f"{label} matches"), list(runs.by_address.values()), runs, results)
 
 
-def _evaluation(id: str, of: list[Run], runs: Runs, results: dict[str, Row]) -> Artefact:
+def _evaluation(id: str, of: list[AuthoredRun], runs: Runs, results: dict[str, Row]) -> Artefact:
     """An example whose labels all failed is a failure; one with some of them keeps those."""
     failed = {example for example, result in results.items() if result.keys() == {"error_message"}}
     start, end = min(run.first for run in of), max(run.last for run in of)

@@ -185,7 +185,7 @@ def _file(home: str) -> ModuleType:
     return import_module(f"{_ROOT}.{home}")
 
 
-class _Names(MetaPathFinder, Loader):
+class _NameFinder(MetaPathFinder, Loader):
     """Makes the modules of the table when they are imported."""
 
     def find_spec(
@@ -206,4 +206,4 @@ class _Names(MetaPathFinder, Loader):
         module.__getattr__, module.__dir__ = served  # type: ignore[method-assign]
 
 
-sys.meta_path.append(_Names())  # asked where there is no file
+sys.meta_path.append(_NameFinder())  # asked where there is no file

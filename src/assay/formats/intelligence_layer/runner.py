@@ -123,7 +123,7 @@ class Runner(Generic[Input, Output]):
         counts = _run(
             store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data
         )
-        failed, successful = counts if self._has_own_rows() else self._counted(run_id)
+        failed, successful = counts if self._has_own_rows() else self._outcome_counts(run_id)
         overview = RunOverview(
             dataset_id=dataset_id,
             id=run_id,
@@ -214,7 +214,7 @@ class Runner(Generic[Input, Output]):
 
         return make
 
-    def _counted(self, run_id: str) -> tuple[int, int]:
+    def _outcome_counts(self, run_id: str) -> tuple[int, int]:
         outputs = self._run_repository.example_outputs(run_id, self.output_type())
         failed = [isinstance(output.output, FailedExampleRun) for output in outputs]
         return sum(failed), len(failed) - sum(failed)
@@ -281,7 +281,7 @@ def _run(
     engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
     chosen = Selection(items=num_examples or None)
     try:
-        with shown(progress, "Running Task"):
+        with show_progress(progress, "Running Task"):
             manifest = engine.run(
                 dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors
             )
@@ -294,7 +294,7 @@ def _run(
 
 
 @contextmanager
-def shown(progress: Progress, title: str, name: str = "") -> Generator[None]:
+def show_progress(progress: Progress, title: str, name: str = "") -> Generator[None]:
     """Show these counters until the block ends, under this name instead of their own. What is
     printed meanwhile appears above them."""
     if not sys.stderr.isatty():

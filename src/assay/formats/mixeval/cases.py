@@ -13,7 +13,7 @@ from assay.formats.mixeval.dataset import Row, content_of
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.reader import File
 from assay.formats.mixeval.verdicts import (
-    Tally,
+    VerdictTally,
     evaluation_from,
     id_of,
     item_from,
@@ -40,7 +40,7 @@ _SAID = {
 }
 
 
-class Answers:
+class MixEvalAnswers:
     """What models answered to one version of a benchmark."""
 
     def __init__(self, benchmark: str, version: str, files: list[File]) -> None:
@@ -56,7 +56,7 @@ class Answers:
         self.rejected = self._asked = 0
         self._odd: dict[str, list[Any]] = {}
         self._rest = Rest()
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, VerdictTally] = {}
         self._ids, self._pairs, self._apart = Seen(), Seen(), dict[int, str]()
         self._answered, self._whole = Seen(), Seen()
 
@@ -167,7 +167,7 @@ class Answers:
     ) -> Iterator[ForeignCase]:
         """Yield the rows of verdicts; where no response file has a response, it comes from here.
         `answered`: there are such files."""
-        tally = self._tallies.setdefault(model, Tally())
+        tally = self._tallies.setdefault(model, VerdictTally())
         for path in paths:
             for place, row in self._rows(path):
                 label = _label(path, row)

@@ -153,12 +153,12 @@ def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
     """Run what the flags describe and show its scores; exit 1 if the input had problems, or all rows of one failed."""
     from assay.cli._options import overrides
     from assay.cli._running import run_step
-    from assay.formats.mixeval.plans import Options
+    from assay.formats.mixeval.plans import MixEvalOptions
 
     as_json, no_progress = options.pop("as_json"), options.pop("no_progress")
     options.pop("debug")
     settings = overrides(options.pop("settings"))
-    step = make(Options(settings=settings, **options))
+    step = make(MixEvalOptions(settings=settings, **options))
     result = run_step(step, as_json=as_json, no_progress=no_progress)
     if as_json:
         import msgspec

@@ -195,7 +195,7 @@ def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params:
 
 def item_row(entry: Row, kind: str, id: str, *, benchmark: str, prefix: str = "") -> Row:
     made = plain_row(entry, kind, f"{kind}/{id}", benchmark)
-    made["data"]["formated_input"] = formatted(entry, kind, prefix)
+    made["data"]["formated_input"] = prompt_text(entry, kind, prefix)
     return made
 
 
@@ -215,7 +215,7 @@ def plain_row(entry: Row, kind: str, id: str, benchmark: str) -> Row:
     }
 
 
-def formatted(entry: Row, kind: str, prefix: str = "") -> str:
+def prompt_text(entry: Row, kind: str, prefix: str = "") -> str:
     make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
     return f"{prefix}{make(entry)}\n" if prefix else make(entry)
 

@@ -34,7 +34,7 @@ from assay.formats.mixeval.files import (
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.metric import OVERALL, ModelScores
 from assay.formats.mixeval.plans import (
-    Options,
+    MixEvalOptions,
     Parsers,
     benchmarks_of,
     config_of,
@@ -48,7 +48,7 @@ from assay.store.seal import seal
 from assay.store.sealed import seal_folder
 
 
-class Scored(msgspec.Struct, kw_only=True):
+class BenchmarkScores(msgspec.Struct, kw_only=True):
     """The scores of all models on one benchmark, and where their rows and files are."""
 
     benchmark: str
@@ -58,11 +58,11 @@ class Scored(msgspec.Struct, kw_only=True):
     folders: list[str] = []
 
 
-class Result(msgspec.Struct, kw_only=True):
+class MixEvalResult(msgspec.Struct, kw_only=True):
     """What a command left behind. `problems` are those of the input: what could be scored was. `errors` says why rows
     failed, `failed` names the models and judges of which every row did."""
 
-    scored: list[Scored] = []
+    scored: list[BenchmarkScores] = []
     problems: list[str] = []
     errors: list[str] = []
     failed: list[str] = []
@@ -72,13 +72,13 @@ class Result(msgspec.Struct, kw_only=True):
 class _Flow:
     """What both flows begin with."""
 
-    def __init__(self, options: Options, folder: str) -> None:
+    def __init__(self, options: MixEvalOptions, folder: str) -> None:
         self.options = options
         self.progress = Progress()
         self.version = version_of(options)
         self.benchmarks = benchmarks_of(options, self.version)
         self.root = Path(options.output_dir or folder)
-        self.result = Result(notes=self.progress.notes)
+        self.result = MixEvalResult(notes=self.progress.notes)
 
     def _experiment(
         self,
@@ -155,19 +155,19 @@ class _Flow:
 class MixEvalRun(_Flow):
     """Models on the entries of one or several benchmarks."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: MixEvalOptions) -> None:
         if not options.models:
             raise UserError(
                 "which model runs?", fix="name it with -m, such as -m demo:small or -m NAME@URL"
             )
         super().__init__(options, "mixeval_responses")
 
-    async def run(self, stop: Stop | None = None) -> Result:
+    async def run(self, stop: Stop | None = None) -> MixEvalResult:
         for benchmark in self.benchmarks:
             self.result.scored.append(await self._benchmark(benchmark, stop))
         return self.result
 
-    async def _benchmark(self, benchmark: str, stop: Stop | None) -> Scored:
+    async def _benchmark(self, benchmark: str, stop: Stop | None) -> BenchmarkScores:
         folder = self.root / benchmark / safe_name(self.version)
         config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
@@ -185,7 +185,7 @@ class MixEvalRun(_Flow):
 
     def _write(
         self, experiment: Experiment, done: ExperimentResult, parsers: Parsers, benchmark: str
-    ) -> Scored:
+    ) -> BenchmarkScores:
         joined, scores = self._scores(experiment, done, parsers, benchmark)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
@@ -194,7 +194,7 @@ class MixEvalRun(_Flow):
             self._write_model(joined, model, place, parsers, scores)
             folders.append(str(place.folder))
         level = experiment.config.ci_level
-        return Scored(
+        return BenchmarkScores(
             benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders
         )
 
@@ -205,16 +205,16 @@ class MixEvalRun(_Flow):
 class MixEvalScore(_Flow):
     """Response files made elsewhere, of one or several models."""
 
-    def __init__(self, paths: Sequence[str], options: Options) -> None:
+    def __init__(self, paths: Sequence[str], options: MixEvalOptions) -> None:
         super().__init__(options, "mixeval_scores")
         self.paths = paths
         self._first: dict[str, Experiment] = {}
 
-    async def run(self, stop: Stop | None = None) -> Result:
+    async def run(self, stop: Stop | None = None) -> MixEvalResult:
         """A model whose files cannot be scored is a problem of the result, unless there is no other."""
         result = self.result
         for benchmark in self.benchmarks:
-            scored = Scored(benchmark=benchmark, version=self.version)
+            scored = BenchmarkScores(benchmark=benchmark, version=self.version)
             refused: list[tuple[str, UserError]] = []
             for files in find_responses(
                 self.paths, benchmark, self.version, judged=self.options.judged
@@ -230,7 +230,7 @@ class MixEvalScore(_Flow):
         return result
 
     async def _model(
-        self, files: ModelFiles, benchmark: str, scored: Scored, stop: Stop | None
+        self, files: ModelFiles, benchmark: str, scored: BenchmarkScores, stop: Stop | None
     ) -> None:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder

@@ -17,7 +17,7 @@ from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
-from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
+from assay.formats.mixeval.metric import OVERALL, SCORE, ModelScores, ScoreCell
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
@@ -191,7 +191,7 @@ class Joined:
         guesses = compat.Guesses()
         for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
             if verdict is not None:
-                yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
+                yield {**row, **_verdict_fields(row, verdict, kind, scorer, guesses, trim_base)}
 
     def _rows(
         self, model: str, kind: str, verdicts: Places | None
@@ -229,7 +229,7 @@ def _places(log: Log) -> dict[tuple[str, str], Places]:
     return places
 
 
-def _said(
+def _verdict_fields(
     row: Row,
     verdict: _Verdict,
     kind: str,
@@ -250,7 +250,7 @@ def _said(
         return {"judge_response": details.get("raw", ""), **found, **failed}
     if kind == FREE_FORM:
         text = _value(row["response"])
-        text = compat.trimmed(text, multiple_choice=False) if trim_base else text
+        text = compat.first_answer(text, multiple_choice=False) if trim_base else text
         return {
             "parsed_result": compat.predictions(text),
             "eval_result": bool(verdict.passed),
@@ -288,13 +288,13 @@ def scores_of(
     for model in sorted({model for model, _ in found}):
         for label, scorers in shown.items():
             row = found.get((model, label), {})
-            cells = msgspec.convert(row.get("cells", {}), dict[str, Cell])
-            whole = cells.setdefault(OVERALL, Cell(errored=row.get("errored_count", 0)))
+            cells = msgspec.convert(row.get("cells", {}), dict[str, ScoreCell])
+            whole = cells.setdefault(OVERALL, ScoreCell(errored=row.get("errored_count", 0)))
             if whole.entries + whole.errored < entries:
                 missing = joined.missing(model, scorers)
                 whole.missing = missing.total()
                 for name in joined.benchmarks:
-                    cells.setdefault(name, Cell()).missing = missing[name]
+                    cells.setdefault(name, ScoreCell()).missing = missing[name]
                 cells = {OVERALL: whole} | dict(sorted(cells.items()))
             scores.append(
                 ModelScores(

@@ -26,7 +26,7 @@ _OPTIONS, _TARGET = "item.data.options", "item.ground_truth"
 Numbers = IntArray
 
 
-class Cell(msgspec.Struct, kw_only=True):
+class ScoreCell(msgspec.Struct, kw_only=True):
     """One score: of a benchmark, or overall. `entries` have a verdict, `unique` of them differ; the rest is why not.
     `missing` is what the metric cannot know: entries without any verdict."""
 
@@ -50,7 +50,7 @@ class ModelScores(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     model: str
     label: str
-    cells: dict[str, Cell]
+    cells: dict[str, ScoreCell]
     compatible: dict[str, float]
     errors: list[str] = []
 
@@ -81,7 +81,7 @@ def score(
     draw: draw a letter for each multiple-choice answer that names none, as the protocol does
     order: in which order letters are drawn and scores are added up, that of the data or that of the responses
     """
-    rows = _Rows(group, {FREE_FORM: free_form, MULTIPLE_CHOICE: multiple_choice})
+    rows = _VerdictRows(group, {FREE_FORM: free_form, MULTIPLE_CHOICE: multiple_choice})
     if draw:
         rows.draw_letters()
     names = sorted(set(rows.benchmark))
@@ -105,7 +105,7 @@ def score(
     return found
 
 
-class _Rows:
+class _VerdictRows:
     """The verdicts of a group in the order of the data, as columns; `order` is that in which they are added up.
 
     Those that the policy leaves out are not `counted`; `places` are those of the others.
@@ -143,11 +143,11 @@ class _Rows:
         for at in self.order[self.guessed[self.order]].tolist():
             self.values[at] = chance.draw(len(options[at])) == letters(26)[targets[at][0]]
 
-    def cell(self, mask: Mask, level: float) -> tuple[Cell, str]:
+    def cell(self, mask: Mask, level: float) -> tuple[ScoreCell, str]:
         """The score of the rows of a mask, and how its interval was made."""
         counted = self.counted & mask
         guessed = int((self.guessed & mask).sum())
-        cell = Cell(
+        cell = ScoreCell(
             entries=int(counted.sum()),
             unique=len(np.unique(self.content[counted])),
             free_form=int((counted & ~self.multiple).sum()),
@@ -196,7 +196,7 @@ def _rows_of_scorers(columns: Mapping[str, list[Any]], scorers: Mapping[str, str
 
 
 _FAILURES = ("guessed", "unparsed", "refused", "errored", "missing")
-Rows = Mapping[str, Sequence[Cell]]
+Rows = Mapping[str, Sequence[ScoreCell]]
 
 
 def scores_view(title: str, scores: Sequence[ModelScores], *, level: float = 0.95) -> Sheet:
@@ -267,9 +267,9 @@ def _side_by_side(ranked: Sequence[Sequence[ModelScores]]) -> Table:
     )
 
 
-def _value(cell: Cell) -> str:
+def _value(cell: ScoreCell) -> str:
     return "–" if cell.value is None else f"{cell.value:.3f}"
 
 
-def _interval(cell: Cell) -> str:
+def _interval(cell: ScoreCell) -> str:
     return "–" if cell.low is None or cell.high is None else f"{cell.low:.3f}–{cell.high:.3f}"

@@ -61,7 +61,7 @@ class Import:
                 if id in self.left_out:
                     continue
                 if not self._seen.add(id_hash(id)):
-                    raise self._repeated(path, str(row["id"]), place)
+                    raise self._repeat_error(path, str(row["id"]), place)
                 self._rows += 1
                 entry = ahead.find(id)
                 if entry is None:
@@ -132,13 +132,13 @@ class Import:
     def _find_missing(self) -> None:
         if self._rows - self.odd.get("extra", [0])[0] == len(self.items):
             return
-        decode = msgspec.json.Decoder(_Id).decode
+        decode = msgspec.json.Decoder(_EntryId).decode
         for _, line in self.items.log.scan():
             id = decode(line).id
             if self._seen.add(id_hash(id)):
                 self._note("missing", id)
 
-    def _repeated(self, path: Path, id: str, place: str) -> UserError:
+    def _repeat_error(self, path: Path, id: str, place: str) -> UserError:
         first = next(
             at
             for at, row in file_entries(path, str)
@@ -154,7 +154,7 @@ class Import:
         return ", ".join(str(path) for path in self.files.files.values())
 
 
-class _Input(msgspec.Struct):
+class _EntryInput(msgspec.Struct):
     formated_input: str
     prompt: Any = None
     context: Any = None
@@ -163,10 +163,10 @@ class _Input(msgspec.Struct):
 
 class _Entry(msgspec.Struct):
     id: str
-    data: _Input
+    data: _EntryInput
 
 
-class _Id(msgspec.Struct):
+class _EntryId(msgspec.Struct):
     id: str
 
 
@@ -186,10 +186,10 @@ class _Ahead:
             if entry.id == id:
                 return entry
         item = self._items.get(id)
-        return None if item is None else _Entry(item.id, msgspec.convert(item.data, _Input))
+        return None if item is None else _Entry(item.id, msgspec.convert(item.data, _EntryInput))
 
 
-def _asks_otherwise(row: dict[str, Any], data: _Input) -> bool:
+def _asks_otherwise(row: dict[str, Any], data: _EntryInput) -> bool:
     """Whether a row was made from another input. A chat template or a base model's examples may stand around it."""
     stored = row.get("formated_input")
     if isinstance(stored, str):

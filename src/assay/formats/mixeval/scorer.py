@@ -135,7 +135,7 @@ def _is_right(item: Item, letter: Any) -> bool:
 
 def _answer(response: Response, trim_base: bool, multiple: bool) -> str:
     return (
-        compat.trimmed(response.response, multiple_choice=multiple)
+        compat.first_answer(response.response, multiple_choice=multiple)
         if trim_base
         else response.response
     )
@@ -204,7 +204,7 @@ async def judge_freeform(
         read_original=compat.judged_score,
         read=lambda shown, said: _score_in(said, shown.judged, shown.mark),
     )
-    score = await _judged(item, response, context, Judge(prompt=prompt, **judge), asks)
+    score = await _verdict_by_judge(item, response, context, Judge(prompt=prompt, **judge), asks)
     if score.outcome == "scored":
         score.score = float(score.details["verdict"])
         score.passed = score.score >= 0.5
@@ -238,7 +238,7 @@ async def judge_choice(
         read_original=compat.judged_option,
         read=lambda shown, said: _option_in(said, options, shown.mark),
     )
-    score = await _judged(item, response, context, Judge(prompt=prompt, **judge), asks)
+    score = await _verdict_by_judge(item, response, context, Judge(prompt=prompt, **judge), asks)
     if score.outcome == "scored":
         score.passed = _is_right(item, score.details["verdict"])
         score.score = float(score.passed)
@@ -285,7 +285,7 @@ class _Asks(NamedTuple):
     read: Callable[[Rendered, str], float | str | None]
 
 
-async def _judged(
+async def _verdict_by_judge(
     item: Item, response: Response, context: Context, judge: Judge, asks: _Asks
 ) -> Score:
     """One verdict in `details`, or why there is none. The original's prompt is sent again as it is."""

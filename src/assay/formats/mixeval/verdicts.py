@@ -25,9 +25,9 @@ from assay.engine.experiment.imports.kept import KEPT, labelled
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import (
     Row,
-    formatted,
     plain_row,
     problem_of,
+    prompt_text,
     read_target,
 )
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
@@ -137,7 +137,7 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
     entry.setdefault("benchmark_name", benchmark)
     made = plain_row(entry, kind, id_of(row), benchmark)
     with suppress(NotImplementedError, TypeError):  # the protocol has no prompt for it
-        made["data"]["formated_input"] = formatted(entry, kind)
+        made["data"]["formated_input"] = prompt_text(entry, kind)
     return made
 
 
@@ -147,7 +147,7 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
 def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
     """A response (a row as it stands on disk) as a row of a response file, with every key of its entry."""
     item_id, prompt = str(response["item_id"]), response.get("prompt")
-    asks, outcome = _asked(entry, kind), response.get("outcome") or "ok"
+    asks, outcome = _prompt_of(entry, kind), response.get("outcome") or "ok"
     return {
         **entry,
         "formated_input": prompt if isinstance(prompt, str) and asks in prompt else asks,
@@ -158,9 +158,9 @@ def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
     }
 
 
-def _asked(entry: Row, kind: str) -> str:
+def _prompt_of(entry: Row, kind: str) -> str:
     try:
-        return formatted(entry, kind)
+        return prompt_text(entry, kind)
     except NotImplementedError:
         return entry["prompt"]
 
@@ -200,7 +200,7 @@ def is_verdict(row: Row) -> bool:
 OVERALL = "overall"
 
 
-class Tally:
+class VerdictTally:
     """What verdicts counted, by label, benchmark and kind, added up in the order of their rows."""
 
     def __init__(self) -> None:
@@ -218,10 +218,10 @@ class Tally:
 
     def scores(self, label: str) -> dict[str, float]:
         """What `score.json` has of a label."""
-        return {name: _weighted(kinds) for name, kinds in self._cells.get(label, {}).items()}
+        return {name: _weighted_mean(kinds) for name, kinds in self._cells.get(label, {}).items()}
 
 
-def _weighted(kinds: dict[str, list[float]]) -> float:
+def _weighted_mean(kinds: dict[str, list[float]]) -> float:
     total = sum(count for _, count in kinds.values())
     return sum(round(added / count, 3) * (count / total) for added, count in kinds.values())
 

@@ -19,7 +19,7 @@ from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, Row, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.verdicts import (
-    Tally,
+    VerdictTally,
     can_score,
     data_entry,
     entry_of,
@@ -141,7 +141,7 @@ class _Writing:
         folder = f"{model}/{self._benchmark}/{self._version}"
         for kind in KINDS:
             self._files.write(f"{folder}/{file_name(model, kind, self._benchmark)}", b"")
-        tally = Tally()
+        tally = VerdictTally()
         for response, evaluations in self._joining.cases(series):
             item = self._joining.item(response)
             self._strays += item is None
@@ -171,7 +171,7 @@ class _Writing:
             )
 
     def _write_verdicts(
-        self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: Tally
+        self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: VerdictTally
     ) -> None:
         plain = {
             name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")

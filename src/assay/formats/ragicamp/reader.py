@@ -16,14 +16,14 @@ import msgspec
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
 from assay.errors import UserError
-from assay.formats.ragicamp.files import Document, documents, stem_of, timestamp_of
+from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
     IDS,
     Agent,
     Row,
-    asked,
     id_of,
     item_row,
+    question_fields,
     read_prediction,
 )
 from assay.records import Evaluation
@@ -41,16 +41,16 @@ class AgentFile(msgspec.Struct):
     """A file of one agent's answers; `scores` has its metrics where they are in a file of their own, `lists` those that
     a summary holds as one list of values. `is_old`: it is one of the old five files."""
 
-    document: Document
+    document: RagicampFile
     is_old: bool
     dataset: str
     agent: Agent
-    scores: Document | None = None
+    scores: RagicampFile | None = None
     lists: dict[str, list[Any]] = {}
     overall: Row = {}
 
 
-def _agent_files(every: Sequence[Document]) -> list[AgentFile]:
+def _agent_files(every: Sequence[RagicampFile]) -> list[AgentFile]:
     """Return the files with answers, then the scores that no answers are there for."""
     facts = {one.path: one.head for one in every if one.kind == "facts"}
     per_question = [one for one in every if one.kind == "scores"]
@@ -60,7 +60,7 @@ def _agent_files(every: Sequence[Document]) -> list[AgentFile]:
     return [*files, *(_agent_file(one, facts, {}) for one in scores.values())]
 
 
-def _check_version(document: Document) -> None:
+def _check_version(document: RagicampFile) -> None:
     """Refuse a file of a RAGiCamp after the three files."""
     head, name = document.head, document.path.name
     if name.endswith("_summary.json"):
@@ -78,13 +78,13 @@ def _check_version(document: Document) -> None:
 
 
 def _agent_file(
-    document: Document, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], Document]
+    document: RagicampFile, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], RagicampFile]
 ) -> AgentFile:
     """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
     there."""
     head, path = document.head, document.path
     results = _mapping(head.get("results"))
-    told = _about(path, facts) | _filled(results) | _filled(head)
+    told = _about(path, facts) | _non_empty(results) | _non_empty(head)
     is_old = "results" in head or document.kind == "scores"
     values = results or _mapping(told.get("overall_metrics") or told.get("metrics"))
     lists = {name: value for name, value in values.items() if isinstance(value, list)}
@@ -99,7 +99,7 @@ def _agent_file(
     )
 
 
-def _agent(told: Row, document: Document) -> Agent:
+def _agent(told: Row, document: RagicampFile) -> Agent:
     """Return whose answers a document holds, by what it and the files beside it tell."""
     head, path = document.head, document.path
     name = str(told.get("agent_name") or stem_of(path))
@@ -114,7 +114,7 @@ def _agent(told: Row, document: Document) -> Agent:
     )
 
 
-def _filled(row: Row) -> Row:
+def _non_empty(row: Row) -> Row:
     return {key: value for key, value in row.items() if value}
 
 
@@ -178,23 +178,23 @@ def ragicamp(path: Path, *, dataset: str = "") -> list[Foreign]:
     Parameters:
     dataset: only the results on this dataset
     """
-    return list(read(path, dataset=dataset))
+    return list(results_at(path, dataset=dataset))
 
 
-def read(path: Path, *, dataset: str = "") -> list["Results"]:
+def results_at(path: Path, *, dataset: str = "") -> list["RagicampResults"]:
     """Return the results at a path, one for each dataset; none if there is nothing of RAGiCamp's."""
     every = documents(path)
-    results: dict[str, Results] = {}
+    results: dict[str, RagicampResults] = {}
     for one in every:
         _check_version(one)
     for one in every:
         if one.kind == "questions":
             name = _dataset_of(one)
-            results.setdefault(name, Results(name)).questions.append(one)
+            results.setdefault(name, RagicampResults(name)).questions.append(one)
     only = next(iter(results)) if len(results) == 1 else UNKNOWN
     for file in _agent_files(every):
         file.dataset = file.dataset or only
-        results.setdefault(file.dataset, Results(file.dataset)).agents.append(file)
+        results.setdefault(file.dataset, RagicampResults(file.dataset)).agents.append(file)
     for found in results.values():
         found.agents = _told_apart(found.agents, path)
         found.problems = [f"{one.path}: {one.problem}" for one in every if one.problem]
@@ -209,17 +209,17 @@ def _model(file: AgentFile) -> str:
     return file.agent.model_name or file.agent.name
 
 
-def _dataset_of(questions: Document) -> str:
+def _dataset_of(questions: RagicampFile) -> str:
     stem = questions.path.stem.removesuffix("_questions")
     return str(questions.head.get("dataset_name") or stem or UNKNOWN)
 
 
-class Results:
+class RagicampResults:
     """One dataset's questions, and what agents answered. Passes may be made again; each starts from the files."""
 
     def __init__(self, dataset: str) -> None:
         self.dataset = dataset
-        self.questions: list[Document] = []
+        self.questions: list[RagicampFile] = []
         self.agents: list[AgentFile] = []
         self.problems: list[str] = []  # what could not be read of any file that was looked at
         self.odd: dict[str, list[Any]] = {}
@@ -296,7 +296,7 @@ class Results:
         self.odd = {}
         self._apart = {}
         ids, pairs, self._items = Seen(), Seen(), 0
-        for place, id, row in self._asked():
+        for place, id, row in self._question_rows():
             of_file, (text, pair) = place is not None, _pair(id, row)
             if not pairs.add(pair):
                 continue
@@ -311,13 +311,13 @@ class Results:
             self._items += 1
             yield place or str(self.agents[0].document.path), item_row(row, own)
 
-    def _asked(self) -> Iterator[tuple[str | None, str, Row]]:
+    def _question_rows(self) -> Iterator[tuple[str | None, str, Row]]:
         for document in self.questions:
             for place, number, row in document.rows(self._broken):
                 yield place, id_of(row, number), row
         for file in self.agents:
             for _, number, row in file.document.rows():
-                yield None, id_of(row, number), asked(row)
+                yield None, id_of(row, number), question_fields(row)
 
     def cases(self) -> Iterator[ForeignCase]:
         """Every question, then every answer with its evaluations, agent by agent."""
@@ -378,7 +378,7 @@ class Results:
         if file.document.kind == "scores":
             rows = ((place, number, _without_answer(row)) for place, number, row in rows)
         elif file.is_old:
-            rows = self._scored(file, rows)
+            rows = self._rows_with_scores(file, rows)
         for place, number, row in rows:
             for what, kind in (("metrics", dict), ("evaluations", list)):
                 if row.get(what) and not isinstance(row[what], kind):
@@ -389,7 +389,7 @@ class Results:
                 self._note("textless", id_of(row, number))
             yield place, number, row
 
-    def _scored(
+    def _rows_with_scores(
         self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]
     ) -> Iterator[tuple[str, int, Row]]:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
@@ -406,7 +406,7 @@ class Results:
                 name: values[number] for name, values in lists.items() if number < len(values)
             }
             yield place, number, storable({**row, "metrics": {**metrics, **scores.take(number)}})
-        for place in scores.left():
+        for place in scores.unused_places():
             self._broken(f"{place}: these are scores of no prediction")
 
     def _broken(self, what: str) -> None:
@@ -419,7 +419,7 @@ class Results:
 class _Scores:
     """The old metrics by the number of their question; those that come too early wait."""
 
-    def __init__(self, document: Document | None, broken: Any) -> None:
+    def __init__(self, document: RagicampFile | None, broken: Any) -> None:
         self._rows = iter(()) if document is None else document.rows(broken)
         self._early: dict[int, tuple[str, Row]] = {}
         self._left: list[str] = []
@@ -437,7 +437,7 @@ class _Scores:
             self._early[at] = place, _metrics_of(row)
         return {}
 
-    def left(self) -> list[str]:
+    def unused_places(self) -> list[str]:
         """The places of scores that nobody took, after all predictions."""
         return [
             *self._left,

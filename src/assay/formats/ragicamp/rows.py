@@ -77,7 +77,7 @@ def item_row(row: Row, id: str) -> Row:
     return made
 
 
-def asked(row: Row) -> Row:
+def question_fields(row: Row) -> Row:
     """What a prediction says about its question, as a row of a questions file."""
     return {
         key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row
@@ -169,7 +169,7 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
 
 def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
     """Return how a prediction came out, and its error."""
-    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
+    error = row.get("error") or (_error_text(text) if text.startswith(ERROR_MARK) else None)
     outcome = row.get("outcome")
     if outcome == "ok":
         return outcome, None  # the error is of a score
@@ -179,7 +179,7 @@ def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
     return outcome, error or (_NOT_THERE if outcome == "skipped" else None)
 
 
-def _unmarked(text: str) -> str:
+def _error_text(text: str) -> str:
     """The error in `[ERROR: …]`, however often it was put into one."""
     while text.startswith(ERROR_MARK):
         text = text.removeprefix(ERROR_MARK).removeprefix(":").strip().removesuffix("]")
@@ -308,7 +308,7 @@ def outcome_of(evaluation: Row) -> EvaluationOutcome:
     return outcome if outcome in OUTCOMES else "errored" if evaluation.get("error") else "scored"
 
 
-def counted(evaluation: Row, policy: Policy) -> float | None:
+def counted_score(evaluation: Row, policy: Policy) -> float | None:
     """The number that an evaluation counts with: that of a wrong answer, or none, where the policy says so."""
     outcome = outcome_of(evaluation)
     if outcome != "scored":

@@ -27,16 +27,16 @@ from assay.formats.ragicamp.merging import (
     RowList,
     check_questions,
     document,
+    exclusive_access,
     merge_questions,
     places_of,
     put_in_place,
-    shared,
 )
 from assay.formats.ragicamp.rows import (
     OVERALL,
     Agent,
     Row,
-    counted,
+    counted_score,
     is_failed,
     outcome_of,
     prediction_row,
@@ -100,7 +100,7 @@ def ragicamp(
         files = _Agents(Path(temporary), name, samples, extras, policy, level).write(
             export.tables, notes.append
         )
-        with shared(folder):
+        with exclusive_access(folder):
             places = {
                 agent: places_of(folder, agent, name, plain_names=plain_names, force=export.force)
                 for agent in files
@@ -133,7 +133,7 @@ def dataset_name(manifest: Manifest | None, experiment: str) -> str:
 # ---- statistics: the engine's metrics over the scores that the predictions show
 
 
-class Scores:
+class AgentScores:
     """Collects scores by agent in a folder of its own, and has the engine make statistics of them."""
 
     def __init__(self, folder: Path, policy: Policy, level: float) -> None:
@@ -184,7 +184,7 @@ class Scores:
         # A metric without any value is left out, as RAGiCamp does: code that prints numbers does not know null.
         return {
             agent: {
-                name: _ordered(entry)
+                name: _in_order(entry)
                 for name, entry in sorted(of.items())
                 if entry["mean"] is not None
             }
@@ -192,7 +192,7 @@ class Scores:
         }
 
 
-def _ordered(entry: Row) -> Row:
+def _in_order(entry: Row) -> Row:
     """RAGiCamp's four first."""
     return {**{name: entry[name] for name in STATISTICS}, **entry}
 
@@ -221,14 +221,14 @@ class _Agents:
     level: float
 
     def __post_init__(self) -> None:
-        self._scores = Scores(self.folder / "scores", self.policy, self.level)
+        self._scores = AgentScores(self.folder / "scores", self.policy, self.level)
         self._heads: dict[str, Row] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
         # what was joined goes before statistics take its memory
         files = self._write_predictions(tables, note)
         found = self._scores.statistics()
-        computed = _computed(tables)
+        computed = _computed_metrics(tables)
         for name, head in self._heads.items():
             statistics = found.get(name, {})
             overall = {metric: entry["mean"] for metric, entry in statistics.items()}
@@ -277,18 +277,20 @@ class _Agents:
     def _rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[Row]:
         for response, evaluations in joining.cases(series):
             metrics = {
-                name: counted(evaluation, self.policy)
+                name: counted_score(evaluation, self.policy)
                 for name, evaluation in evaluations
                 if outcome_of(evaluation) != "skipped"  # it said nothing, which is no failure
             }
             asks = _question(joining, response)
             row = prediction_row(response, asks, agent, evaluations, metrics, extras=self.extras)
             last = dict(evaluations).items()
-            self._scores.add(agent.name, row["question_id"], (self._scored(*pair) for pair in last))
+            self._scores.add(
+                agent.name, row["question_id"], (self._score_of(*pair) for pair in last)
+            )
             yield row
 
-    def _scored(self, name: str, evaluation: Row) -> Scored:
-        outcome, score = outcome_of(evaluation), counted(evaluation, self.policy)
+    def _score_of(self, name: str, evaluation: Row) -> Scored:
+        outcome, score = outcome_of(evaluation), counted_score(evaluation, self.policy)
         if outcome == "scored" and score is None:
             outcome = "errored"
         shown = score if outcome == "scored" else None
@@ -341,7 +343,7 @@ def _question(joining: Joining, response: Row) -> str:
     return str(response.get("prompt") or "") if item is None else question_of(item)
 
 
-def _computed(tables: Tables) -> dict[str, Row]:
+def _computed_metrics(tables: Tables) -> dict[str, Row]:
     """By agent or model: what metrics gave for all answers together, which is not a mean; of imported results, as long
     as their scores are those that were imported."""
     run, evaluation = tables.source.manifest("run"), tables.source.manifest("evaluation")
@@ -361,7 +363,7 @@ def _means(evaluations: Sequence[tuple[str, Row]], policy: Policy) -> dict[str, 
     found: dict[str, list[float]] = {}
     for name, evaluation in evaluations:
         if outcome_of(evaluation) != "skipped":
-            score = counted(evaluation, policy)
+            score = counted_score(evaluation, policy)
             found.setdefault(name, []).extend(() if score is None else (score,))
     return {
         name: sum(scores) / len(scores) if scores else None
