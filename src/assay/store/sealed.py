@@ -160,7 +160,7 @@ def _manifests(sections: Mapping[str, Any]) -> Iterator[Manifest]:
 
 
 def check_folder(folder: Path) -> tuple[int, list[Fault]]:
-    """How many files are as they were sealed, and what is wrong with the others. Files that are not Assay's are none
+    """Count the files that are as they were sealed, and tell what is wrong with the others. Files that are not Assay's are none
     of its business."""
     doubtful = _check_manifest(folder)
     faults = [*doubtful, *_check_lock(folder)]
@@ -197,7 +197,7 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
 
 
 def _is_running(folder: Path) -> bool:
-    """Whether a run has not ended, or was killed: its files have changed since they were sealed."""
+    """Return whether a run has not ended, or was killed: its files have changed since they were sealed."""
     try:
         return (
             msgspec.json.decode(reading.content(folder / "status.json"), type=_RunState).state
@@ -267,7 +267,7 @@ def _check_file(folder: Path, name: str, sealed: _SealedFile, grows: bool) -> li
 
 
 def _place(file: Path, block: range) -> str:
-    """Where a damaged block is, in bytes and in lines."""
+    """Describe the place of a damaged block, in bytes and in lines."""
     before = within = at = 0
     with reading.opened(file, 0) as stream:
         while at < block.start:

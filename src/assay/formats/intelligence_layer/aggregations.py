@@ -54,7 +54,7 @@ class Accumulator(ABC, Generic[T, Extracted]):
 
     @abstractmethod
     def extract(self) -> Extracted:
-        """What the values so far come to."""
+        """Return what the values so far come to."""
 
 
 class MeanAccumulator(Accumulator[float, float]):
@@ -302,7 +302,7 @@ def _of_logic(group: Group, *, logic: str, value: float) -> float:
 def evaluation_store(
     repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any
 ) -> Store:
-    """Where the engine finds the results of evaluations: the repository's own store, or a copy in
+    """Return the store in which the engine finds the results of evaluations: the repository's own, or a copy in
     memory."""
     if isinstance(repository, StoredEvaluationRepository) and all(
         map(repository.has_own_rows, evaluation_ids)

@@ -333,7 +333,7 @@ def _flags(value: Row) -> Iterator[tuple[str, float]]:
 
 
 def _label_names(evaluations: Sequence[EvaluationOverview]) -> dict[str, str]:
-    """What the labels of each evaluation are called: plainly, unless several are about the same runs."""
+    """Return the name of each evaluation's labels: plain, unless several are about the same runs."""
     runs = Counter(
         run.id for each in evaluations for run in each.run_overviews if len(each.run_overviews) == 1
     )

@@ -32,7 +32,7 @@ class MatchOutcome(str, Enum):  # noqa: UP042
 
     @property
     def payoff(self) -> tuple[float, float]:
-        """What the match is worth to the first and to the second player."""
+        """Return what the match is worth to the first and to the second player."""
         first = {"a_wins": 1.0, "draw": 0.5, "b_wins": 0.0}[self.value]
         return first, 1.0 - first
 

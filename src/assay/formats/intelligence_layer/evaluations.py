@@ -79,13 +79,13 @@ class StoredResult(msgspec.Struct, gc=False):
 
     @property
     def has_value(self) -> bool:
-        """Whether this is the first row of a result."""
+        """Return whether this is the first row of a result."""
         is_first = self.part[0] == 0 and self.detailed_results.get("match", 0) == 0
         return is_first and self.outcome != "skipped"
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What a later result must share to take this one's place. Each failure is kept: several records of one
+        """Return what a later result must share to take this one's place. Each failure is kept: several records of one
         example may fail."""
         if self.outcome == "errored":
             return (self.item_id, self.key)
@@ -285,7 +285,7 @@ class ExampleScorer:
 
 
 def failure_of(example_id: str, error: Exception) -> FailedExampleEvaluation:
-    """What a logic raised, as a result that is also printed."""
+    """Return what a logic raised as a result, and print it."""
     print(
         plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"')
     )
@@ -298,7 +298,7 @@ def work_digest(
     skip_example_on_any_failure: bool,
     num_examples: int | None,
 ) -> str:
-    """What the results of an evaluation depend on: an unfinished one continues only if this is equal."""
+    """Return a digest of all that the results of an evaluation depend on: an unfinished one continues only if this is equal."""
     parts = {
         "runs": [to_json(run, order="deterministic") for run in runs],
         "logic": identity_of(logic),
@@ -466,7 +466,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     def results(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Iterator[ExampleEvaluation[Evaluation]]:
-        """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
+        """Yield what `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
         log = self._known_log(evaluation_id)
         decode, rows = row_decoder(StoredResult), read_rows(log, StoredResult)
         last = {row.place: position for position, row in rows if row.has_value}
@@ -474,7 +474,7 @@ class StoredEvaluationRepository(EvaluationRepository):
             yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
 
     def has_own_rows(self, evaluation_id: str) -> bool:
-        """Whether the store has what `example_evaluations` gives."""
+        """Return whether the store has what `example_evaluations` gives."""
         is_original = isinstance(self.store.log("evaluation", evaluation_id), OriginalRows)
         return is_ours(type(self).example_evaluations) and not is_original
 

@@ -286,7 +286,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         return {result.example_id: result.result for result in results}
 
     def _own_store(self) -> Store | None:
-        """Where the repository keeps its rows, if the engine can write there."""
+        """Return the store in which the repository keeps its rows, if the engine can write there."""
         repository = self._evaluation_repository
         is_stored = isinstance(repository, StoredEvaluationRepository)
         return (

@@ -34,7 +34,7 @@ _overview = msgspec.json.Decoder(_Overview).decode
 
 
 def listed(folder: Path, names: Iterable[str]) -> Iterator[Listed]:
-    """What the original left in a folder whose entries have these names."""
+    """Yield what the original left in a folder whose entries have these names."""
     for kind in sorted({*names} & {*_KINDS}):
         for file in sorted((folder / kind).glob("*.json")):
             try:

@@ -143,7 +143,7 @@ class Runner(Generic[Input, Output]):
     def run_is_already_computed(
         self, metadata: SerializableDict, dataset_id: str | None = None
     ) -> bool:
-        """Whether this runner has finished a run with this metadata, which must say something;
+        """Return whether this runner has finished a run with this metadata, which must say something;
         `dataset_id` narrows that to one dataset."""
         try:
             overviews = list(self._run_repository.run_overviews())
@@ -170,7 +170,7 @@ class Runner(Generic[Input, Output]):
         return digest("intelligence-layer-run", canonical((*parts, run_description))).hex()
 
     def _has_own_rows(self) -> bool:
-        """Whether the engine can write its rows where the repository keeps them."""
+        """Return whether the engine can write its rows where the repository keeps them."""
         repository = self._run_repository
         return isinstance(repository, StoredRunRepository) and is_ours(
             type(repository).store_example_output
@@ -179,7 +179,7 @@ class Runner(Generic[Input, Output]):
     def _store(
         self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]
     ) -> Store:
-        """Where the engine reads and writes. Every input is looked at before anything runs: one
+        """Return the store that the engine reads and writes. Every input is looked at before anything runs: one
         that is not of the task's type is an error of the caller. Examples from elsewhere are held
         in memory while they run."""
         runs: Store = MemoryStore()

@@ -64,7 +64,7 @@ class StoredOutput(msgspec.Struct, gc=False):
 
 
 def answer_with(output: Any) -> Answer:
-    """What a row shows of an output."""
+    """Return what a row shows of an output."""
     value = to_json(output)
     if isinstance(value, str):
         return Answer(text=value, output=value if value == _NOTHING else None)
@@ -112,7 +112,7 @@ def output_of(
 
 
 def value_of(row: StoredOutput | Response, output_type: type[Output]) -> Output:
-    """What the task returned; the row must not be a failure's."""
+    """Return what the task returned; the row must not be a failure's."""
     text: Any = None if row.response == _NOTHING else row.response
     return from_json(text if row.output is None else row.output, output_type)
 
@@ -315,7 +315,7 @@ class RunRepository(ABC):
 
     @abstractmethod
     def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
-        """What is remembered of a run that was begun and not finished."""
+        """Return what is remembered of a run that was begun and not finished."""
 
     @final
     def delete_temporary_run_data(self, tmp_hash: str) -> None:
@@ -512,7 +512,7 @@ class InMemoryRunRepository(StoredRunRepository):
 
 
 def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
-    """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
+    """Return the store in which the engine finds the outputs of runs: the repository's own, or a copy in memory."""
     stored = (
         repository.store_with(run.id for run in runs)
         if isinstance(repository, StoredRunRepository)

@@ -97,7 +97,7 @@ def _annotated_type(annotation: str, function: Any) -> Any:
 
 
 def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
-    """What the task was made with, as far as that is plain data: the attributes that its
+    """Return what the task was made with, as far as that is plain data: the attributes that its
     constructor's arguments became. Other attributes, and containers that may be filled while it
     runs, are not parameters but its memory."""
     parameters: dict[str, Any] = {}

@@ -170,7 +170,7 @@ class TaskSpan(Span):
 
     @abstractmethod
     def record_output(self, output: Any) -> None:
-        """What the task returned."""
+        """Record what the task returned."""
 
 
 class NoOpTracer(TaskSpan):

@@ -32,7 +32,7 @@ class BadValue(UserError, ValueError):
 
 
 def is_ours(method: Any) -> bool:
-    """Whether a method of a repository is not one that the user has put in its place."""
+    """Return whether a method of a repository is not one that the user has put in its place."""
     return method.__module__.startswith("assay.")
 
 
@@ -103,7 +103,7 @@ def _refuse_like_pydantic(data: Any, type: Any) -> None:
 
 
 def is_pydantic(type: Any) -> bool:
-    """Whether pydantic has to read values of this type: one of its models, or something with such a
+    """Return whether pydantic has to read values of this type: one of its models, or something with such a
     type inside."""
     if "pydantic" not in sys.modules:
         return False

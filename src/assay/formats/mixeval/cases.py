@@ -242,7 +242,7 @@ def _pair(row: Row) -> int:
 
 
 def _label(path: Path, row: Row) -> str:
-    """What a file's verdicts are called: the rule, or the judge that its name says."""
+    """Return the label of a file's verdicts: the rule, or the judge that its name says."""
     if "eval_result" in row:
         return COMPATIBLE
     return next(

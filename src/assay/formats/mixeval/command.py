@@ -19,7 +19,7 @@ def command() -> None:
 
 
 def _options(function: F) -> F:
-    """What both commands take."""
+    """Add the options that both commands take."""
     parsers = "rule-compat, judge, or file.py:function"
     for option in reversed(
         (

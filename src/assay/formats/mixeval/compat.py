@@ -66,7 +66,7 @@ class Guesses:
 
 
 def is_right(response: str, targets: Iterable[str]) -> bool:
-    """Whether a free-form response holds one of the accepted answers."""
+    """Return whether a free-form response holds one of the accepted answers."""
     wanted = [value for target in targets for value in _normal_forms(target)]
     texts = [value for value in wanted if isinstance(value, str)]
     for found in predictions(response):
@@ -79,7 +79,7 @@ def is_right(response: str, targets: Iterable[str]) -> bool:
 
 
 def predictions(response: str) -> list[str | float]:
-    """What the response may be saying, each once: tails behind a cue, and the numbers in them."""
+    """Return what the response may be saying, each once: tails behind a cue, and the numbers in them."""
     whole = response.strip().strip(".").lower()
     tails = _tails(whole) or [whole]
     numeric = [tail for tail in tails if _DIGIT.search(tail)]

@@ -109,7 +109,7 @@ def _from_file(path: Path, kind: str) -> Generator[Placed]:
 
 
 def _on_hub(kind: str, version: str, benchmark: str) -> dict[str, str]:
-    """Where a kind's entries are in the dataset. The hub has no versions of the data, only revisions of its own."""
+    """Return the place of a kind's entries in the dataset. The hub has no versions of the data, only revisions of its own."""
     revision = "" if _DATE.fullmatch(version) else version
     return {
         "subset": _HUB[benchmark_name(benchmark)],
@@ -179,7 +179,7 @@ def mixeval(
 
 
 def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> Row:
-    """What tells that the files are still those that were read."""
+    """Return what tells that the files are still those that were read."""
     if name.startswith("hf:"):
         of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
         return {
@@ -241,7 +241,7 @@ def content_of(entry: Row) -> str:
 
 
 def problem_of(entry: Row, kind: str) -> str | None:
-    """What is wrong with an entry, or None."""
+    """Return what is wrong with an entry, or None."""
     for key in ("prompt", "benchmark_name"):
         if not isinstance(entry.get(key), str):
             return f"it has no `{key}`"

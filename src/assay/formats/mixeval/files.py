@@ -169,7 +169,7 @@ class Joined:
         return sorted(self._responses)
 
     def missing(self, model: str, scorers: tuple[str, str]) -> Counter[str]:
-        """How many entries of each benchmark have no verdict by the scorer of their kind."""
+        """Count the entries of each benchmark without a verdict by the scorer of their kind."""
         verdicts = dict(
             zip(
                 _SHORT, (self._verdicts.get((model, scorer), {}) for scorer in scorers), strict=True

@@ -91,7 +91,7 @@ def _holds(row: Row) -> str:
 
 
 def _file_at(path: Path, holds: str) -> File:
-    """Whose file it is: `<model>/<benchmark>/<version>/`, or `mixeval-<version>/<benchmark>/` of the data."""
+    """Return a file with its owner: `<model>/<benchmark>/<version>/`, or `mixeval-<version>/<benchmark>/` of the data."""
     from assay.formats.mixeval.dataset import BENCHMARKS
     from assay.formats.mixeval.finding import model_by_name
 
@@ -116,7 +116,7 @@ def _file_at(path: Path, holds: str) -> File:
 
 
 def _model(path: Path) -> str:
-    """Whose verdicts lie in a folder: the model that its response files name, if they agree."""
+    """Return the model whose verdicts lie in a folder: the one that its response files name, if they agree."""
     from assay.formats.mixeval.finding import model_by_name
 
     names = {model_by_name(file) for file in path.parent.glob("*.json*")} - {""}

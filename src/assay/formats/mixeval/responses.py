@@ -190,7 +190,7 @@ class _Ahead:
 
 
 def _asks_otherwise(row: dict[str, Any], data: _EntryInput) -> bool:
-    """Whether a row was made from another input. A chat template or a base model's examples may stand around it."""
+    """Return whether a row was made from another input. A chat template or a base model's examples may stand around it."""
     stored = row.get("formated_input")
     if isinstance(stored, str):
         return data.formated_input not in stored

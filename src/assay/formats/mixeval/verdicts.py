@@ -217,7 +217,7 @@ class VerdictTally:
         return iter(self._cells)
 
     def scores(self, label: str) -> dict[str, float]:
-        """What `score.json` has of a label."""
+        """Return what `score.json` has of a label."""
         return {name: _weighted_mean(kinds) for name, kinds in self._cells.get(label, {}).items()}
 
 

@@ -31,7 +31,7 @@ def name_of(thing: Any) -> str:
 
 
 def stamp(name: str, *, dataset: str = "") -> Row:
-    """What tells that the files are still those that were read."""
+    """Return what tells that the files are still those that were read."""
     return dict(_results(name, dataset).source)
 
 

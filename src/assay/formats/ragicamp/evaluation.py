@@ -173,7 +173,7 @@ def answer_of(found: Any) -> Answer:
 
 
 def _metadata(given: Any) -> dict[str, Any]:
-    """What the agent says about its answer, as JSON; names that our rows use for themselves begin with `agent_`."""
+    """Return what the agent says about its answer as JSON; names that our rows use for themselves begin with `agent_`."""
     if not given:
         return {}
     try:
@@ -288,7 +288,7 @@ def compare_agents(
 
 @contextmanager
 def _place(target: Path | None) -> Generator[Path]:
-    """Where the rows are: beside the files, or nowhere for long."""
+    """Yield the place of the rows: beside the files, or a temporary folder."""
     if target is not None:
         yield target / ROWS
         return

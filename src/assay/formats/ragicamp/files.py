@@ -92,14 +92,14 @@ def documents(path: Path) -> list[RagicampFile]:
 
 
 def _is_part(other: Path, main: Path) -> bool:
-    """Whether a file belongs to the one that was named."""
+    """Return whether a file belongs to the one that was named."""
     if other == main or not other.is_file():
         return False
     return other.name.endswith("_questions.json") or other.name.startswith(f"{stem_of(main)}_")
 
 
 def stem_of(path: Path) -> str:
-    """What the old five files of one run have in common."""
+    """Return what the names of one run's old five files have in common."""
     stem = path.stem
     for suffix in (_PER_QUESTION, "_metrics", "_predictions", "_summary"):
         stem = stem.removesuffix(suffix)
@@ -107,7 +107,7 @@ def stem_of(path: Path) -> str:
 
 
 def look(path: Path) -> RagicampFile | None:
-    """What a file is, by its first fields; None if it is nothing of ours."""
+    """Return a file as what its first fields tell; None if it is nothing of ours."""
     if not path.is_file():
         return None
     try:

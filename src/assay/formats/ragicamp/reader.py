@@ -119,7 +119,7 @@ def _non_empty(row: Row) -> Row:
 
 
 def _about(path: Path, facts: Mapping[Path, Row]) -> Row:
-    """What the files beside a run's predictions say about it: JSON before text."""
+    """Return what the files beside a run's predictions say about it: JSON before text."""
     stem = stem_of(path)
     about: Row = {}
     for ending in ("metrics.txt", "metrics.json", "summary.json"):
@@ -229,7 +229,7 @@ class RagicampResults:
 
     @property
     def source(self) -> Row:
-        """What tells that the files are still those that were read."""
+        """Return what tells that the files are still those that were read."""
         pairs = ((agent.document, agent.scores) for agent in self.agents)
         files = [*self.questions, *(one for pair in pairs for one in pair if one is not None)]
         stamps = [content_stamp(one.path.absolute()) for one in files]
@@ -237,7 +237,7 @@ class RagicampResults:
 
     @property
     def facts(self) -> Row:
-        """What the files say beyond rows."""
+        """Return what the files say beyond rows."""
         agents = self.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}
         forms = {"the old five files" if file.is_old else "the three files" for file in agents}
@@ -249,7 +249,7 @@ class RagicampResults:
 
     @property
     def rejected(self) -> int:
-        """How many rows and files could not be read."""
+        """Count the rows and files that could not be read."""
         return self.odd.get("broken", [0])[0]
 
     def notes(self) -> list[str]:
@@ -281,7 +281,7 @@ class RagicampResults:
 
     @property
     def planned(self) -> int | None:
-        """How many answers the files say that they have; None if one does not say it."""
+        """Return how many answers the files say that they have; None if one does not say it."""
         said: dict[_Address, int] = {}
         for file in self.agents:
             results = file.document.head.get("results")

@@ -78,7 +78,7 @@ def item_row(row: Row, id: str) -> Row:
 
 
 def question_fields(row: Row) -> Row:
-    """What a prediction says about its question, as a row of a questions file."""
+    """Return what a prediction says about its question, as a row of a questions file."""
     return {
         key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row
     }

@@ -26,7 +26,7 @@ _INSTALLED = tuple(
 
 
 def state_of(thing: Any) -> Any:
-    """What an object is; equal states mean equal behaviour, as far as can be seen."""
+    """Return what an object is; equal states mean equal behaviour, as far as can be seen."""
     return _seen(thing, ())
 
 

@@ -112,7 +112,7 @@ def ragicamp(
 
 
 def _counting(source: Source) -> tuple[Policy, float]:
-    """How the experiment counts rows without a verdict, and the level of its intervals."""
+    """Return how the experiment counts rows without a verdict, and the level of its intervals."""
     folder = source.folder or source.path.parent
     if not (folder / CONFIG).exists():
         return Policy(), 0.95
@@ -144,7 +144,7 @@ class AgentScores:
         self._lines: list[bytes] = []
 
     def add(self, agent: str, item_id: str, metrics: Iterable[Scored]) -> None:
-        """What one prediction was given."""
+        """Add the scores of one prediction."""
         for name, scorer, score, outcome in metrics:
             row = Evaluation(
                 item_id=item_id,
@@ -338,7 +338,7 @@ def _agent(series: Series) -> Agent:
 
 
 def _question(joining: Joining, response: Row) -> str:
-    """What the response's item asks; what was sent, where the item is not in the dataset."""
+    """Return what the response's item asks; what was sent, where the item is not in the dataset."""
     item = joining.item(response)
     return str(response.get("prompt") or "") if item is None else question_of(item)
 
