@@ -22,7 +22,7 @@ from assay.engine.experiment.imports.rows import import_rows
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import (
-    Joined,
+    EntryRows,
     ModelFolder,
     refuse_others,
     scores_of,
@@ -114,7 +114,7 @@ class _Flow:
         parsers: Parsers,
         benchmark: str,
         model: str = "",
-    ) -> tuple[Joined, list[ModelScores]]:
+    ) -> tuple[EntryRows, list[ModelScores]]:
         """Return the scores of an experiment, of all its models or of the one whose responses are
         in an order of their own; tell why rows failed. What responses lack was told when they were
         read."""
@@ -128,7 +128,7 @@ class _Flow:
         self.result.errors += [f"{where}: {line}" for line in lines]
         self.result.failed += [f"{name} on {where}" for name in done.failed]
         store, id = experiment.store, experiment.id
-        joined = Joined(store, id, file_order=bool(model))
+        joined = EntryRows(store, id, file_order=bool(model))
         dataset = store.manifest("dataset", id)
         entries = dataset.counts.get("items", 0) if dataset else 0
         scores = scores_of(done.metrics, parsers.shown, joined, entries)
@@ -141,7 +141,7 @@ class _Flow:
 
     def _write_model(
         self,
-        joined: Joined,
+        joined: EntryRows,
         model: str,
         place: ModelFolder,
         parsers: Parsers,
@@ -175,7 +175,7 @@ class MixEvalRun(_Flow):
             config, models=[*config.models, *earlier_models(folder, config)]
         )
         experiment = self._experiment(config, chosen)
-        stored = Joined(experiment.store, experiment.id, file_order=False)
+        stored = EntryRows(experiment.store, experiment.id, file_order=False)
         for model in (model.name for model in config.models if not model.helper):
             place = self._place(model, benchmark)
             self._refuse_others(place, parsers, experiment=False)

@@ -6,6 +6,7 @@ All are projections of the engine's rows, written in the order of the response f
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -100,43 +101,34 @@ Places = dict[str, int]  # by the id of an entry: where its row is in a log
 _SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}
 
 
-class _Named(msgspec.Struct):
+class _Entry(msgspec.Struct):
+    id: str
+    data: dict[str, msgspec.Raw]
+    ground_truth: msgspec.Raw
+    metadata: dict[str, Any] = {}
+
+
+class _EntryRow(msgspec.Struct):
+    """What is needed of a response, or of a verdict."""
+
     item_id: str
     model_name: str = ""
     scorer: str = ""
     sample_index: int = 0
     part: tuple[int, int] = (0, 1)
-
-
-class _Metadata(msgspec.Struct):
-    benchmark_name: str = ""
-
-
-class _Entry(msgspec.Struct):
-    id: str
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
-class _Item(msgspec.Struct):
-    id: str
-    data: dict[str, msgspec.Raw]
-    ground_truth: msgspec.Raw
-
-
-class _Answer(msgspec.Struct):
-    response: msgspec.Raw
-    outcome: str = "ok"
-
-
-class _Verdict(msgspec.Struct):
+    response: msgspec.Raw = msgspec.Raw(b'""')
+    outcome: str = "scored"
     passed: bool | None = None
     score: float | None = None
-    outcome: str = "scored"
     error: str | None = None
     detailed_results: Row = {}
 
 
-class Joined:
+_decode_entry = msgspec.json.Decoder(_Entry).decode
+_decode_row = msgspec.json.Decoder(_EntryRow).decode
+
+
+class EntryRows:
     """The rows of one experiment by entry: where its item, each model's response and each verdict are in their logs."""
 
     def __init__(self, store: Store, id: str, *, file_order: bool) -> None:
@@ -148,7 +140,7 @@ class Joined:
     def _entries(self) -> dict[str, tuple[int, str]]:
         """The place and the benchmark of each entry, in the order of the data."""
         return {
-            row.id: (position, row.metadata.benchmark_name)
+            row.id: (position, row.metadata.get("benchmark_name", ""))
             for position, row in read_rows(self.items, _Entry)
         }
 
@@ -170,98 +162,86 @@ class Joined:
 
     def missing(self, model: str, scorers: tuple[str, str]) -> Counter[str]:
         """Count the entries of each benchmark without a verdict by the scorer of their kind."""
-        verdicts = dict(
-            zip(
-                _SHORT, (self._verdicts.get((model, scorer), {}) for scorer in scorers), strict=True
-            )
-        )
-        entries = self._entries.items()
-        return Counter(
-            benchmark for id, (_, benchmark) in entries if id not in verdicts[id.partition("/")[0]]
-        )
+        by_kind = zip(_SHORT, scorers, strict=True)
+        verdicts = {kind: self._verdicts.get((model, scorer), {}) for kind, scorer in by_kind}
+        found: Counter[str] = Counter()
+        for id, (_, benchmark) in self._entries.items():
+            found[benchmark] += id not in verdicts[id.partition("/")[0]]
+        return +found
 
     def response_rows(self, model: str, kind: str) -> Iterator[Row]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
-        return (row for row, _ in self._rows(model, kind, None))
+        return (row for _, row in self._rows(model, kind))
 
     def verdict_rows(
         self, model: str, kind: str, scorer: str, *, trim_base: bool = False
     ) -> Iterator[Row]:
         """The same rows with the verdict of a parser or a judge, in the original's keys."""
-        guesses = compat.Guesses()
-        for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
-            if verdict is not None:
-                yield {**row, **_verdict_fields(row, verdict, kind, scorer, guesses, trim_base)}
+        guesses, places = compat.Guesses(), self._verdicts.get((model, scorer), {})
+        for id, row in self._rows(model, kind):
+            if id not in places:
+                continue
+            verdict = _decode_row(self.evaluations.read(places[id]))
+            if scorer != COMPATIBLE:
+                yield row | _judge_fields(verdict, kind)
+            elif kind == FREE_FORM:
+                yield row | _rule_fields(verdict, _predictions(row, trim_base))
+            elif verdict.outcome != "unparsed":
+                yield row | _rule_fields(verdict, verdict.detailed_results.get("parsed"))
+            else:
+                yield row | _drawn_fields(row, guesses)
 
-    def _rows(
-        self, model: str, kind: str, verdicts: Places | None
-    ) -> Iterator[tuple[Row, _Verdict | None]]:
-        """(row, verdict) in the order of the model's file, or of the data where the file is ours; values that need no
+    def _rows(self, model: str, kind: str) -> Iterator[tuple[str, Row]]:
+        """(id, row) in the order of the model's file, or of the data where the file is ours; values that need no
         look stay the JSON that they are."""
-        decode_item, decode = (
-            msgspec.json.Decoder(_Item).decode,
-            msgspec.json.Decoder(_Answer).decode,
-        )
-        decode_verdict = msgspec.json.Decoder(_Verdict).decode
         entries, answers = self._entries, self._responses.get(model, {})
         for id in answers if self._file_order else entries:
             if id not in entries or id not in answers or not id.startswith(f"{kind}/"):
                 continue
-            answer = decode(self.run.read(answers[id]))
-            if answer.outcome == "errored":
-                continue
-            item = decode_item(self.items.read(entries[id][0]))
-            row: Row = {key: value for key, value in item.data.items() if key != "formated_input"}
-            row["target"] = item.ground_truth
-            row["formated_input"] = item.data["formated_input"]
-            row["id"] = item.id.partition("/")[2]
-            row["response"] = answer.response
-            at = None if verdicts is None else verdicts.get(id)
-            yield row, None if at is None else decode_verdict(self.evaluations.read(at))
+            answer = _decode_row(self.run.read(answers[id]))
+            if answer.outcome != "errored":
+                item = _decode_entry(self.items.read(entries[id][0]))
+                asked = item.data.pop("formated_input")
+                row: Row = {**item.data, "target": item.ground_truth, "formated_input": asked}
+                yield id, {**row, "id": id.partition("/")[2], "response": answer.response}
 
 
 def _places(log: Log) -> dict[tuple[str, str], Places]:
     """By model and scorer: where the row of each entry is."""
     places: dict[tuple[str, str], Places] = {}
-    for position, row in read_rows(log, _Named):
+    for position, row in read_rows(log, _EntryRow):
         if not row.sample_index and not row.part[0] and row.part[1]:
             places.setdefault((row.model_name, row.scorer), {})[row.item_id] = position
     return places
 
 
-def _verdict_fields(
-    row: Row,
-    verdict: _Verdict,
-    kind: str,
-    scorer: str,
-    guesses: compat.Guesses,
-    trim_base: bool,
-) -> Row:
+def _failure(verdict: _EntryRow) -> Row:
+    failed = verdict.outcome != "scored"
+    return {"outcome": verdict.outcome, "error": verdict.error} if failed else {}
+
+
+def _judge_fields(verdict: _EntryRow, kind: str) -> Row:
     details = verdict.detailed_results
-    failed = (
-        {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}
-    )
-    if scorer != COMPATIBLE:
-        found = (
-            {"judge_score": verdict.score}
-            if kind == FREE_FORM
-            else {"judge_option": details.get("verdict")}
-        )
-        return {"judge_response": details.get("raw", ""), **found, **failed}
     if kind == FREE_FORM:
-        text = _value(row["response"])
-        text = compat.first_answer(text, multiple_choice=False) if trim_base else text
-        return {
-            "parsed_result": compat.predictions(text),
-            "eval_result": bool(verdict.passed),
-            **failed,
-        }
-    if verdict.outcome != "unparsed":
-        return {
-            "parsed_result": details.get("parsed"),
-            "eval_result": bool(verdict.passed),
-            **failed,
-        }
+        found = {"judge_score": verdict.score}
+    else:
+        found = {"judge_option": details.get("verdict")}
+    return {"judge_response": details.get("raw", ""), **found, **_failure(verdict)}
+
+
+def _rule_fields(verdict: _EntryRow, parsed: Any) -> Row:
+    right = bool(verdict.passed)
+    return {"parsed_result": parsed, "eval_result": right, **_failure(verdict)}
+
+
+def _predictions(row: Row, trim_base: bool) -> list[str | float]:
+    text = _value(row["response"])
+    return compat.predictions(
+        compat.first_answer(text, multiple_choice=False) if trim_base else text
+    )
+
+
+def _drawn_fields(row: Row, guesses: compat.Guesses) -> Row:
     count = len(_value(row["options"]))
     letter = guesses.draw(count)
     right = letter == compat.letters(count)[_value(row["target"])[0]]
@@ -276,7 +256,7 @@ def _value(raw: msgspec.Raw) -> Any:
 
 
 def scores_of(
-    rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: Joined, entries: int
+    rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: EntryRows, entries: int
 ) -> list[ModelScores]:
     """The scores that metric rows hold, by model, in the order of the parsers; `entries` is how many the data have."""
     found = {
@@ -285,29 +265,25 @@ def scores_of(
         if row["metric_type"] == SCORE
     }
     scores: list[ModelScores] = []
-    for model in sorted({model for model, _ in found}):
-        for label, scorers in shown.items():
-            row = found.get((model, label), {})
-            cells = msgspec.convert(row.get("cells", {}), dict[str, ScoreCell])
-            whole = cells.setdefault(OVERALL, ScoreCell(errored=row.get("errored_count", 0)))
-            if whole.entries + whole.errored < entries:
-                missing = joined.missing(model, scorers)
-                whole.missing = missing.total()
-                for name in joined.benchmarks:
-                    cells.setdefault(name, ScoreCell()).missing = missing[name]
-                cells = {OVERALL: whole} | dict(sorted(cells.items()))
-            scores.append(
-                ModelScores(
-                    model=model, label=label, cells=cells, compatible=row.get("compatible", {})
-                )
-            )
+    for model, label in product(sorted({model for model, _ in found}), shown):
+        row = found.get((model, label), {})
+        cells = msgspec.convert(row.get("cells", {}), dict[str, ScoreCell])
+        whole = cells.setdefault(OVERALL, ScoreCell(errored=row.get("errored_count", 0)))
+        if whole.entries + whole.errored < entries:
+            missing = joined.missing(model, shown[label])
+            whole.missing = missing.total()
+            for name in joined.benchmarks:
+                cells.setdefault(name, ScoreCell()).missing = missing[name]
+            cells = {OVERALL: whole} | dict(sorted(cells.items()))
+        compatible = row.get("compatible", {})
+        scores.append(ModelScores(model=model, label=label, cells=cells, compatible=compatible))
     return scores
 
 
 # ---- writing
 
 
-def refuse_others(joined: Joined, model: str, folder: ModelFolder, benchmark: str) -> None:
+def refuse_others(joined: EntryRows, model: str, folder: ModelFolder, benchmark: str) -> None:
     """Raise if a model has response files, of either layout, that hold anything but its stored rows."""
     for layout, kind, name in _response_files(model, benchmark):
         folder.claim(name, _responses(joined, model, kind, layout))
@@ -318,7 +294,7 @@ def refuse_others(joined: Joined, model: str, folder: ModelFolder, benchmark: st
 
 
 def write_responses(
-    joined: Joined, model: str, folder: ModelFolder, benchmark: str, chosen: Layout
+    joined: EntryRows, model: str, folder: ModelFolder, benchmark: str, chosen: Layout
 ) -> None:
     """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
     for layout, kind, name in _response_files(model, benchmark):
@@ -336,7 +312,7 @@ def _response_files(model: str, benchmark: str) -> Iterator[tuple[Layout, str, s
         yield "array", kind, lines.removesuffix("l")
 
 
-def _responses(joined: Joined, model: str, kind: str, layout: Layout) -> Iterator[bytes]:
+def _responses(joined: EntryRows, model: str, kind: str, layout: Layout) -> Iterator[bytes]:
     rows = map(msgspec.json.Encoder().encode, joined.response_rows(model, kind))
     return (row + b"\n" for row in rows) if layout == "lines" else _array(rows)
 
@@ -346,22 +322,16 @@ def verdict_files(parsers: Parsers) -> dict[str, tuple[str, str]]:
     <judge>}.jsonl`. The verdicts of other parsers are only in the engine's rows."""
     by_judge = f"model_judge_{safe_name(parsers.judge.replace('/', '_'))}"
     named: dict[str, tuple[str, str]] = {}
-    for pair in parsers.shown.values():
-        for kind, scorer in zip(_SHORT, pair, strict=True):
-            by = (
-                "rule"
-                if scorer == COMPATIBLE
-                else by_judge
-                if parsers.judge and scorer.startswith("judge")
-                else ""
-            )
-            if by:
-                named[f"judge_results_{_SHORT[kind]}_{by}.jsonl"] = kind, scorer
+    for kind, scorer in chain(*(zip(_SHORT, pair, strict=True) for pair in parsers.shown.values())):
+        if scorer == COMPATIBLE:
+            named[f"judge_results_{_SHORT[kind]}_rule.jsonl"] = kind, scorer
+        elif parsers.judge and scorer.startswith("judge"):
+            named[f"judge_results_{_SHORT[kind]}_{by_judge}.jsonl"] = kind, scorer
     return named
 
 
 def write_verdicts(
-    joined: Joined, model: str, folder: ModelFolder, parsers: Parsers, *, trim_base: bool
+    joined: EntryRows, model: str, folder: ModelFolder, parsers: Parsers, *, trim_base: bool
 ) -> None:
     encode = msgspec.json.Encoder().encode
     for name, (kind, scorer) in verdict_files(parsers).items():
