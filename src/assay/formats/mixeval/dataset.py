@@ -11,10 +11,11 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay import reading
 from assay.engine.experiment.dataset import file_stamp
+from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.evaluation_prompts import (
     FREE_FORM,
@@ -250,21 +251,25 @@ def problem_of(entry: Row, kind: str) -> str | None:
     target: Any = entry.get("target")
     if not isinstance(target, list) or not target:
         return "`target` must be a list with at least one answer"
-    if kind == FREE_FORM:
-        return None if all(isinstance(one, str) for one in target) else "its targets must be texts"
-    options: Any = entry.get("options")
-    if not isinstance(options, list) or not 2 <= len(options) <= _MOST_OPTIONS:
-        count = len(options) if isinstance(options, list) else 0
+    if kind == MULTIPLE_CHOICE:
+        return _problem_of_options(list_of(entry.get("options")), target)
+    return None if all(isinstance(one, str) for one in target) else "its targets must be texts"
+
+
+def _problem_of_options(options: list[Any], target: list[Any]) -> str | None:
+    count = len(options)
+    if not 2 <= count <= _MOST_OPTIONS:
         what = "1 option" if count == 1 else f"{count} options"
         return f"it has {what}, two to {_MOST_OPTIONS} are needed; leave it out with a corrections file"
-    if type(target[0]) is not int or not 0 <= target[0] < len(options):
-        return f"its target {target!r} is none of its {len(options)} options (counted from 0)"
+    if type(target[0]) is not int or not 0 <= target[0] < count:
+        return f"its target {target!r} is none of its {count} options (counted from 0)"
     return None
 
 
 # ---- corrections
 
 _NO_CHANGE: Row = {}
+_CORRECTED = ("target", "options", "prompt", "context")
 
 
 def read_corrections(path: str) -> dict[str, Row | None]:
@@ -276,23 +281,25 @@ def read_corrections(path: str) -> dict[str, Row | None]:
     try:
         with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:
-                id = str(key or (row.get("id") if isinstance(row, dict) else ""))
-                if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
-                    raise UserError(
-                        f"a correction needs an id such as free-form/12, found {id!r}", where=path
-                    )
-                changed = {
-                    key: value
-                    for key, value in row.items()
-                    if key in ("target", "options", "prompt", "context")
-                }
-                if not row.get("exclude") and not changed:
-                    raise UserError(
-                        f"the correction of {id!r} changes nothing", where=path, fix="add `target`"
-                    )
-                found[id] = None if row.get("exclude") else changed
+                id = str(key or fields_of(row).get("id", ""))
+                found[id] = _correction(id, row, path)
     except OSError as error:
         raise UserError(f"the corrections cannot be read: {error.strerror}", where=path) from None
     except BrokenJson as error:
         raise UserError(f"the corrections are not JSON: {error}", where=path) from None
     return found
+
+
+def _correction(id: str, row: Any, path: str) -> Row | None:
+    """Return the changed keys of an entry; None for one that is left out."""
+    if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
+        what = f"a correction needs an id such as free-form/12, found {id!r}"
+        raise UserError(what, where=path)
+    fields = cast("Row", row)
+    if fields.get("exclude"):
+        return None
+    changed = {key: value for key, value in fields.items() if key in _CORRECTED}
+    if not changed:
+        what = f"the correction of {id!r} changes nothing"
+        raise UserError(what, where=path, fix="add `target`")
+    return changed

@@ -69,28 +69,14 @@ def config_of(
         msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
     )
     parsers = parsers_of(msgspec.structs.replace(options, judge=judge.name if judge else ""))
-    params: Row = {"version": version, "benchmark": benchmark, "base": options.base}
-    files = {"five_shot": options.five_shot, "corrections": options.corrections}
-    params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
-    where = "name" if options.data.startswith("hf:") else "path"
-    source: Row = {
-        "name": f"{benchmark} {version}".strip(),
-        "dataset": {"type": "mixeval", where: options.data, "params": params},
-        "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
-        "evaluation_methods": parsers.methods,
-        "metrics": parsers.metrics(from_files=need == "evaluate"),
-        "output_dir": str(folder),
-    }
+    source = _source_of(options, benchmark, version) | parsers.sections(need)
     if need == "run":
         source["models"] = list(options.models)
-        source["metrics"] += parsers.means()
     for key in options.settings:
         if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
-            raise UserError(
-                f"{key!r} is MixEval's own",
-                where="--set",
-                fix="run a config with `assay run` instead",
-            )
+            fix = "run a config with `assay run` instead"
+            raise UserError(f"{key!r} is MixEval's own", where="--set", fix=fix)
+    source["output_dir"] = str(folder)
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
@@ -99,6 +85,19 @@ def config_of(
         old = {model.name: model for model in _earlier(folder)}
         models = [_with_limit(model, config, old.get(model.name), options.base) for model in models]
     return msgspec.structs.replace(config, models=models), parsers
+
+
+def _source_of(options: MixEvalOptions, benchmark: str, version: str) -> Row:
+    """Return what a config says of the entries."""
+    params: Row = {"version": version, "benchmark": benchmark, "base": options.base}
+    files = {"five_shot": options.five_shot, "corrections": options.corrections}
+    params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
+    where = "name" if options.data.startswith("hf:") else "path"
+    return {
+        "name": f"{benchmark} {version}".strip(),
+        "dataset": {"type": "mixeval", where: options.data, "params": params},
+        "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
+    }
 
 
 def _with_judge(models: Sequence[ModelConfig], judge: ModelConfig) -> list[ModelConfig]:
@@ -189,6 +188,12 @@ class Parsers(msgspec.Struct, kw_only=True):
     methods: list[Row]
     shown: dict[str, tuple[str, str]]
     judge: str = ""
+
+    def sections(self, need: Literal["run", "evaluate"]) -> Row:
+        """Return what a config says of scorers and metrics."""
+        metrics = self.metrics(from_files=need == "evaluate")
+        metrics += self.means() if need == "run" else []
+        return {"evaluation_methods": self.methods, "metrics": metrics}
 
     def metrics(self, *, from_files: bool) -> list[Row]:
         """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Rest, key_of
+from assay.engine.experiment.imports.foreign import Rest, fields_of, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import (
@@ -233,47 +233,34 @@ def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None
     """The row of a response with a label as a judge's verdict, whose text says it as the protocol reads it; None for a
     score that is none of MixEval's. `letter` is that of the right option."""
     outcome, passed, score = verdict_of(evaluation)
-    details = evaluation.get("detailed_results")
-    explained = cast("Row", details) if isinstance(details, dict) else {}
-    said = next(
-        (
-            str(explained[name])
-            for name in ("explanation", "reasoning", "raw")
-            if explained.get(name)
-        ),
-        "",
-    )
+    explained = fields_of(evaluation.get("detailed_results"))
+    name = "judge_score" if kind == FREE_FORM else "judge_option"
     if outcome != "scored":
-        found: Row = {"judge_score": None} if kind == FREE_FORM else {"judge_option": None}
-        return {
-            **row,
-            "judge_response": "",
-            **found,
-            "outcome": outcome,
-            "error": evaluation.get("error"),
-        }
-    value = float(bool(passed)) if math.isnan(score) else score
-    if not 0 <= value <= 1 or (math.isnan(score) and passed is None):
+        failure = {"outcome": outcome, "error": evaluation.get("error")}
+        return {**row, "judge_response": "", name: None, **failure}
+    value = score
+    if math.isnan(score):
+        value = math.nan if passed is None else float(passed)
+    if not (0 <= value <= 1 if kind == FREE_FORM else value in (0, 1)):
         return None
     if kind == FREE_FORM:
-        text = (
-            said
-            if said and compat.judged_score(said) == value
-            else f"{said} [[{_plain_number(value)}]]".strip()
-        )
-        return {**row, "judge_response": text, "judge_score": value}
-    if value not in (0, 1):
-        return None
+        found, shown, judged = value, _plain_number(value), compat.judged_score
+    else:
+        found = shown = _option_of(explained, letter, right=value > 0)
+        judged = compat.judged_option
+    reasons = (explained.get(name) for name in ("explanation", "reasoning", "raw"))
+    said = str(next(filter(None, reasons), ""))
+    if not said or judged(said) != found:
+        said = f"{said} [[{shown}]]".strip()
+    return {**row, "judge_response": said, name: found}
+
+
+def _option_of(explained: Row, letter: str, *, right: bool) -> str:
+    """Return the option that a label says was chosen, or one that is as right or wrong."""
     parsed = explained.get("verdict") or explained.get("parsed")
-    option = (
-        parsed
-        if isinstance(parsed, str) and (parsed == letter) == (value > 0)
-        else letter
-        if value > 0
-        else "Z"
-    )
-    text = said if said and compat.judged_option(said) == option else f"{said} [[{option}]]".strip()
-    return {**row, "judge_response": text, "judge_option": option}
+    if isinstance(parsed, str) and (parsed == letter) == right:
+        return parsed
+    return letter if right else "Z"
 
 
 def _plain_number(value: float) -> str:
