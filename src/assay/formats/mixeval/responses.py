@@ -3,7 +3,6 @@
 Rows are entries with `id`, `formated_input` and `response`, in any order. What is odd about them is reported.
 """
 
-import json
 from collections.abc import Container, Iterator
 from functools import partial
 from itertools import islice
@@ -14,6 +13,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
+from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
 from assay.records import Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, id_hash
@@ -82,34 +82,24 @@ class Import:
         self.odd.setdefault(what, [0, first])[0] += 1
 
     def _response(self, item: "_Entry", row: dict[str, Any]) -> Response:
-        answer = row.get("response")
-        text = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer)
-        error = "there is no response" if answer is None else None
+        name = self.files.model
+        made = response_from(row, item.id, name)
+        error = NO_RESPONSE if row.get("response") is None else None
         if error:
             self._note("null", item.id)
-        elif not text.strip():
+        elif not made.response.strip():
             self._note("empty", item.id)
         if _asks_otherwise(row, item.data):
             error = error or "the stored input is not that of the data"
             self._note("different", item.id)
-        name = self.files.model
-        verdict = {key: row[key] for key in _VERDICT if key in row} or None
-        parts = (item.id.encode(), name.encode(), text.encode())
-        content = digest("mixeval", *parts, *([canonical(verdict)] if verdict else []))
-        return Response(
-            item_id=item.id,
-            sample_id=f"{item.id}_sample_0",
-            model_name=name,
-            prompt=str(row.get("formated_input") or item.data.formated_input),
-            response=text,
-            metadata={"model_id": name, "prompt_template": "mixeval"},
-            error=error,
-            key=content.hex(),
-            task=name,
-            outcome="errored" if error else "ok",
-            error_kind="permanent" if error else None,
-            output=verdict,
-        )
+        made.output = {key: row[key] for key in _VERDICT if key in row} or None
+        parts = (item.id.encode(), name.encode(), made.response.encode())
+        verdict = [] if made.output is None else [canonical(made.output)]
+        made.key = digest("mixeval", *parts, *verdict).hex()
+        made.prompt = made.prompt or item.data.formated_input
+        made.error, made.outcome = error, "errored" if error else "ok"
+        made.error_kind = "permanent" if error else None
+        return made
 
     def _check_version(self) -> None:
         known = self._rows - self.odd.get("extra", [0])[0]

@@ -44,7 +44,7 @@ _VERDICT = (
     "response_extracted",
 )  # fmt: skip
 _PLACED = {*_ENTRY, *_VERDICT, "formated_input", "id", "response", KEPT, OWN_ID}
-_NONE = "there is no response"
+NO_RESPONSE = "there is no response"
 _OUTCOMES = ("ok", "refused", "errored", "skipped")
 
 
@@ -165,16 +165,15 @@ def _prompt_of(entry: Row, kind: str) -> str:
         return entry["prompt"]
 
 
-def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
-    """A row of a response file or of verdicts as a response of ours."""
+def response_from(row: Row, item_id: str, model: str, rest: Rest | None = None) -> Response:
+    """A row of a response file or of verdicts as a response of ours; `rest` keeps its other fields."""
     said = row.get("response")
     text: Any = "" if said is None else said
     text = text if isinstance(text, str) else json.dumps(text)
     metadata: Row = {"model_id": model, "prompt_template": "mixeval"}
-    unplaced = rest.of(row, _PLACED, ()) if row.keys() - _PLACED else {}
-    if unplaced:
+    if rest is not None and (unplaced := rest.of(row, _PLACED, ())):
         metadata["source"] = unplaced
-    error: Any = _NONE if said is None else None
+    error: Any = NO_RESPONSE if said is None else None
     outcome: Any = "errored" if error else "ok"
     if row.get("outcome") in _OUTCOMES and not is_verdict(row):
         outcome, error = row["outcome"], row.get("error")
