@@ -275,7 +275,7 @@ def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
             name=experiment.config.name,
         )
         if imported.read:
-            manifest.metadata = {**manifest.metadata, "odd": imported.problems()}
+            manifest.metadata = {**manifest.metadata, "odd": imported.odd.notes()}
             store.put_manifest(manifest)
     return manifest.metadata.get("odd", {})
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from assay.engine.experiment.imports.foreign import Oddities
 from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
 from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
@@ -44,7 +45,7 @@ class Import:
         self.files = files
         self.items = items
         self.left_out = left_out
-        self.odd: dict[str, list[Any]] = {}  # what is odd: how many rows, and the first
+        self.odd = Oddities(_SAID)
         self.read = False
         self._seen = Seen()
         self._rows = 0
@@ -53,9 +54,9 @@ class Import:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
             ahead = _Ahead(self.items, kind)
-            for place, row in file_entries(path, partial(self._note, "broken")):
+            for place, row in file_entries(path, partial(self.odd.note, "broken")):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
-                    self._note("no_id", place)
+                    self.odd.note("no_id", place)
                     continue
                 id = f"{kind}/{row['id']}"
                 if id in self.left_out:
@@ -65,33 +66,24 @@ class Import:
                 self._rows += 1
                 entry = ahead.find(id)
                 if entry is None:
-                    self._note("extra", id)
+                    self.odd.note("extra", id)
                     continue
                 yield self._response(entry, row)
         self._check_version()
         self._find_missing()
         self.read = True
 
-    def problems(self) -> dict[str, str]:
-        return {
-            what: _SAID[what].format(count=count, first=first)
-            for what, (count, first) in self.odd.items()
-        }
-
-    def _note(self, what: str, first: str) -> None:
-        self.odd.setdefault(what, [0, first])[0] += 1
-
     def _response(self, item: "_Entry", row: dict[str, Any]) -> Response:
         name = self.files.model
         made = response_from(row, item.id, name)
         error = NO_RESPONSE if row.get("response") is None else None
         if error:
-            self._note("null", item.id)
+            self.odd.note("null", item.id)
         elif not made.response.strip():
-            self._note("empty", item.id)
+            self.odd.note("empty", item.id)
         if _asks_otherwise(row, item.data):
             error = error or "the stored input is not that of the data"
-            self._note("different", item.id)
+            self.odd.note("different", item.id)
         made.output = {key: row[key] for key in _VERDICT if key in row} or None
         parts = (item.id.encode(), name.encode(), made.response.encode())
         verdict = [] if made.output is None else [canonical(made.output)]
@@ -102,12 +94,12 @@ class Import:
         return made
 
     def _check_version(self) -> None:
-        known = self._rows - self.odd.get("extra", [0])[0]
-        count, first = self.odd.get("different", [0, ""])
+        known = self._rows - self.odd.count("extra")
+        count, first = self.odd.found.get("different", (0, ""))
         if self._rows and not known:
             raise UserError(
                 f"none of the {self._rows:,} responses belongs to an entry of the data; the first is "
-                f"{self.odd['extra'][1]!r}",
+                f"{self.odd.found['extra'][1]!r}",
                 where=self._where(),
                 fix="check --version, --benchmark and --data",
             )
@@ -120,13 +112,13 @@ class Import:
             )
 
     def _find_missing(self) -> None:
-        if self._rows - self.odd.get("extra", [0])[0] == len(self.items):
+        if self._rows - self.odd.count("extra") == len(self.items):
             return
         decode = msgspec.json.Decoder(_EntryId).decode
         for _, line in self.items.log.scan():
             id = decode(line).id
             if self._seen.add(id_hash(id)):
-                self._note("missing", id)
+                self.odd.note("missing", id)
 
     def _repeat_error(self, path: Path, id: str, place: str) -> UserError:
         first = next(

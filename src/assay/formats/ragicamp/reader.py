@@ -9,12 +9,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Oddities,
+    fields_of,
+)
 from assay.errors import UserError
 from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
@@ -83,10 +89,10 @@ def _agent_file(
     """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
     there."""
     head, path = document.head, document.path
-    results = _mapping(head.get("results"))
+    results = fields_of(head.get("results"))
     told = _about(path, facts) | _non_empty(results) | _non_empty(head)
     is_old = "results" in head or document.kind == "scores"
-    values = results or _mapping(told.get("overall_metrics") or told.get("metrics"))
+    values = results or fields_of(told.get("overall_metrics") or told.get("metrics"))
     lists = {name: value for name, value in values.items() if isinstance(value, list)}
     return AgentFile(
         document=document,
@@ -143,10 +149,6 @@ def _told_apart(files: list[AgentFile], root: Path) -> list[AgentFile]:
             )
         taken.add((file.agent.name, file.agent.sample_index, file.is_old))
     return ordered
-
-
-def _mapping(value: Any) -> Row:
-    return cast("Row", value) if isinstance(value, dict) else {}
 
 
 def _whole(value: Any, default: int) -> int:
@@ -222,7 +224,7 @@ class RagicampResults:
         self.questions: list[RagicampFile] = []
         self.agents: list[AgentFile] = []
         self.problems: list[str] = []  # what could not be read of any file that was looked at
-        self.odd: dict[str, list[Any]] = {}
+        self.odd = Oddities(_SAID)
         self._apart: dict[int, str] = {}
         self._items = 0
         self._sums: dict[_Address, dict[str, list[Any]]] = {}
@@ -250,13 +252,10 @@ class RagicampResults:
     @property
     def rejected(self) -> int:
         """Count the rows and files that could not be read."""
-        return self.odd.get("broken", [0])[0]
+        return self.odd.count("broken")
 
     def notes(self) -> list[str]:
-        return [
-            _SAID[what].format(count=count, first=first)
-            for what, (count, first) in self.odd.items()
-        ]
+        return [*self.odd.notes().values()]
 
     def headlines(self) -> list[Headline]:
         """Each number of the agents' summaries; where failures count as wrong answers in it, so they do in ours."""
@@ -284,8 +283,7 @@ class RagicampResults:
         """Return how many answers the files say that they have; None if one does not say it."""
         said: dict[_Address, int] = {}
         for file in self.agents:
-            results = file.document.head.get("results")
-            told = results if isinstance(results, dict) else file.document.head
+            told = fields_of(file.document.head.get("results")) or file.document.head
             counts = (told.get("num_examples"), told.get("num_failed"))
             count = sum(number for number in counts if isinstance(number, int))
             said[_address(file)] = max(said.get(_address(file), 0), count)
@@ -293,7 +291,7 @@ class RagicampResults:
 
     def items(self) -> Iterator[tuple[str, Row]]:
         """(place, dataset row) of every question, those of the questions files first."""
-        self.odd = {}
+        self.odd = Oddities(_SAID)
         self._apart = {}
         ids, pairs, self._items = Seen(), Seen(), 0
         for place, id, row in self._question_rows():
@@ -305,9 +303,9 @@ class RagicampResults:
                 if not text:
                     continue
                 own = self._apart[pair] = f"{id}~{pair:016x}"
-                self._note("apart", own)
+                self.odd.note("apart", own)
             elif not of_file and self.questions:
-                self._note("unasked", id)
+                self.odd.note("unasked", id)
             self._items += 1
             yield place or str(self.agents[0].document.path), item_row(row, own)
 
@@ -344,10 +342,10 @@ class RagicampResults:
     def _add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
         """Add up the scores that a prediction shows: the sum, how many they are, and whether one
         does not count as it is shown."""
-        metrics = row.get("metrics")
+        metrics = fields_of(row.get("metrics"))
         sums = self._sums.setdefault(_address(file), {})
         for evaluation in evaluations:
-            shown = metrics.get(evaluation.label) if isinstance(metrics, dict) else None
+            shown = metrics.get(evaluation.label)
             if isinstance(shown, (int, float)) and math.isfinite(shown):
                 own = sums.setdefault(evaluation.label, [0.0, 0, False])
                 own[0] += shown
@@ -368,7 +366,7 @@ class RagicampResults:
         samples = {file.agent.name: file.agent.total_samples for file in self.agents}
         for name, count in answered.items():
             if count < self._items and samples[name] == 1:
-                self.odd.setdefault("unanswered", [0, f"of {name}"])[0] += self._items - count
+                self.odd.note("unanswered", f"of {name}", self._items - count)
 
     def _id(self, id: str, row: Row) -> str:
         return self._apart.get(_pair(id, row)[1], id) if self._apart else id
@@ -386,7 +384,7 @@ class RagicampResults:
                         f"{place}: {what!r} is not {'an object' if kind is dict else 'a list'}"
                     )
             if row.get("prediction") is None:
-                self._note("textless", id_of(row, number))
+                self.odd.note("textless", id_of(row, number))
             yield place, number, row
 
     def _rows_with_scores(
@@ -395,11 +393,10 @@ class RagicampResults:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
         scores = _Scores(file.scores, self._broken)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
-        results = file.document.head.get("results")
-        count = results.get("num_examples") if isinstance(results, dict) else None
+        count = fields_of(file.document.head.get("results")).get("num_examples")
         for name, values in list(lists.items()):
             if len(values) != count:
-                self._note("lists", name)
+                self.odd.note("lists", name)
                 del lists[name]
         for place, number, row in rows:
             metrics = {
@@ -410,10 +407,7 @@ class RagicampResults:
             self._broken(f"{place}: these are scores of no prediction")
 
     def _broken(self, what: str) -> None:
-        self._note("broken", what)
-
-    def _note(self, what: str, first: str) -> None:
-        self.odd.setdefault(what, [0, first])[0] += 1
+        self.odd.note("broken", what)
 
 
 class _Scores:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import Any, Literal, cast
+from typing import Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from assay.analysis.look.joining import Joining, Series
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
 from assay.engine.experiment.bind import BoundOutput
+from assay.engine.experiment.imports.foreign import fields_of
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
@@ -50,6 +51,7 @@ from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")
 _PARAMS: dict[str, Row] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
+_INTERVAL = ("ci_low", "ci_high", "ci_level", "ci_method")
 _FACET = "model_name"
 _ID = "scores"
 Samples = Literal["separate", "mean"]
@@ -122,8 +124,7 @@ def _counting(source: Source) -> tuple[Policy, float]:
 
 def dataset_name(manifest: Manifest | None, experiment: str) -> str:
     """Return what the dataset of an experiment is called."""
-    named: Any = manifest.plan.get("dataset") if manifest else None
-    given = cast("Row", named) if isinstance(named, dict) else {}
+    given = fields_of(manifest.plan.get("dataset")) if manifest else {}
     path = given.get("path")
     stem = Path(path).name.partition(".")[0] if isinstance(path, str) else ""
     own = manifest.name if manifest else ""
@@ -179,31 +180,17 @@ class AgentScores:
         ]
         found: dict[str, dict[str, Row]] = {}
         for row in Aggregator(self._store).aggregate([_ID], metrics, id=_ID):
-            entry = found.setdefault(str(row[_FACET]), {}).setdefault(row["label"], {})
-            entry |= dict(_statistic(row))
+            of = found.setdefault(str(row[_FACET]), {})
+            entry = of.setdefault(row["label"], dict.fromkeys(STATISTICS))  # RAGiCamp's four first
+            entry[row["metric_name"]] = row["value"]
+            if row["metric_name"] == "mean":
+                entry |= {"count": row["used_sample_count"], "errors": row["errored_count"]}
+                entry |= {name: row.get(name) for name in _INTERVAL}
         # A metric without any value is left out, as RAGiCamp does: code that prints numbers does not know null.
         return {
-            agent: {
-                name: _in_order(entry)
-                for name, entry in sorted(of.items())
-                if entry["mean"] is not None
-            }
+            agent: {name: of[name] for name in sorted(of) if of[name]["mean"] is not None}
             for agent, of in found.items()
         }
-
-
-def _in_order(entry: Row) -> Row:
-    """RAGiCamp's four first."""
-    return {**{name: entry[name] for name in STATISTICS}, **entry}
-
-
-def _statistic(row: Row) -> Iterator[tuple[str, Any]]:
-    yield row["metric_name"], row["value"]
-    if row["metric_name"] == "mean":
-        yield "count", row["used_sample_count"]
-        yield "errors", row["errored_count"]
-        for name in ("ci_low", "ci_high", "ci_level", "ci_method"):
-            yield name, row.get(name)
 
 
 # ---- predictions and summaries
