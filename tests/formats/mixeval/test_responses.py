@@ -141,7 +141,7 @@ def test_a_bad_line_costs_itself_alone(files: Files) -> None:
     assert imported.odd.found["broken"][0] == 1
     assert "m_free-form.jsonl:2" in imported.odd.found["broken"][1]
     assert imported.odd.found["no_id"][0] == 1
-    assert imported.odd.found["missing"] == [1, "free-form/1"]
+    assert imported.odd.found["missing"] == (1, "free-form/1")
 
 
 def test_what_json_cannot_hold_is_no_reason_to_stop(files: Files) -> None:

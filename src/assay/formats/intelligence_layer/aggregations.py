@@ -22,6 +22,7 @@ from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
     FailedExampleEvaluation,
+    chosen_fields,
 )
 from assay.formats.intelligence_layer.evaluations import (
     LABEL,
@@ -235,9 +236,7 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
             end=utc_now(),
             successful_evaluation_count=counts["successful"],
             crashed_during_evaluation_count=counts["crashed"],
-            description=f"{self.description} : {description}" if description else self.description,
-            labels=set(labels or ()),
-            metadata=dict(metadata or {}),
+            **chosen_fields(self.description, description, labels, metadata),
         )
         self._measure(overview, [evaluation.id for evaluation in overviews])
         self._aggregation_repository.store_aggregation_overview(overview)

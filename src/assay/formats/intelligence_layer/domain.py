@@ -127,6 +127,17 @@ class RecoveryData(ModelRecord):
     finished_examples: list[str] = field(default_factory=list[str])
 
 
+def chosen_fields(
+    what: str, description: str | None, labels: Iterable[str] | None, metadata: Row | None
+) -> Row:
+    """Return the fields of an overview that its caller chose; `what` is the step's own description."""
+    return {
+        "description": f"{what} : {description}" if description else what,
+        "labels": set(labels or ()),
+        "metadata": dict(metadata or {}),
+    }
+
+
 def in_order(runs: Iterable[RunOverview]) -> list[RunOverview]:
     """In the order of their start: overviews of evaluations hold runs as a set."""
     return sorted(runs, key=lambda run: (run.start, run.id))

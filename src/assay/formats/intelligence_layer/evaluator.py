@@ -26,6 +26,7 @@ from assay.formats.intelligence_layer.domain import (
     FailedExampleEvaluation,
     RunOverview,
     SuccessfulExampleOutput,
+    chosen_fields,
     in_order,
 )
 from assay.formats.intelligence_layer.elo import IncrementalEvaluationLogic
@@ -154,11 +155,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
                 end_date=utc_now(),
                 successful_evaluation_count=(manifest.planned or 0) - failed - skipped,
                 failed_evaluation_count=failed,
-                description=f"{self.description} : {description}"
-                if description
-                else self.description,
-                labels=set(labels or ()),
-                metadata=dict(metadata or {}),
+                **chosen_fields(self.description, description, labels, metadata),
                 skipped_evaluation_count=skipped,
             )
             self._evaluation_repository.store_evaluation_overview(overview)

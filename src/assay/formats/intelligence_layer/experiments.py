@@ -5,6 +5,7 @@ the score (or value) of each label; matches are an evaluation of all runs, with 
 are the statistics of one aggregation.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import msgspec
 
 from assay.analysis.look.export import Tables
 from assay.analysis.look.joining import Joining
+from assay.engine.experiment.imports.foreign import free_name
 from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.formats.intelligence_layer.cases import FORMAT, Author, response_from
 from assay.formats.intelligence_layer.domain import (
@@ -58,6 +60,10 @@ def artefacts_of(
     yield from evaluations
     if "metrics" in tables:
         now = _date(max((run.last for run in runs.by_address.values()), default=0.0))
+        counts: Counter[str] = Counter()
+        for evaluation in evaluations:
+            counts["successful"] += evaluation.overview["successful_evaluation_count"]
+            counts["crashed"] += evaluation.overview["failed_evaluation_count"]
         yield Artefact(
             "aggregation",
             {
@@ -65,12 +71,8 @@ def artefacts_of(
                 "id": f"{dataset}-metrics",
                 "start": now,
                 "end": now,
-                "successful_evaluation_count": sum(
-                    evaluation.overview["successful_evaluation_count"] for evaluation in evaluations
-                ),
-                "crashed_during_evaluation_count": sum(
-                    evaluation.overview["failed_evaluation_count"] for evaluation in evaluations
-                ),
+                "successful_evaluation_count": counts["successful"],
+                "crashed_during_evaluation_count": counts["crashed"],
                 "description": tables.source.name,
                 "statistics": {"metrics": list(tables.rows("metrics"))},
                 "labels": [],
@@ -100,28 +102,26 @@ class Runs:
         self.by_address: dict[tuple[str, str, int], AuthoredRun] = {}
         self.by_key: dict[str, AuthoredRun] = {}
         for row in tables.rows("responses"):
-            time = float(row.get("timestamp") or 0.0)
-            run = self.by_address.get(_address(row))
-            if run is None:
-                run = self.by_address[_address(row)] = AuthoredRun("", "", time, time)
-            run.first, run.last = min(run.first, time), max(run.last, time)
-            run.author.total_samples = max(
-                run.author.total_samples, int(row.get("total_samples") or 1)
-            )
-            failed = row.get("outcome") == "errored" or bool(row.get("error"))
-            run.failed, run.ok = run.failed + failed, run.ok + (not failed)
-            if row.get("key"):
-                self.by_key[row["key"]] = run
+            self._add(row)
         models = [model for model, _, sample in self.by_address if not sample]
         taken: set[str] = set()
         for (model, task, sample), run in self.by_address.items():
             parts = (model, task if models.count(model) > 1 else "", str(sample or ""))
             run.author = Author(model, task, sample, run.author.total_samples)
             run.description = " ".join(filter(None, parts)) or "run"
-            run.id, number = _plain(run.description), 2
-            while run.id in taken:
-                run.id, number = f"{_plain(run.description)}-{number}", number + 1
+            run.id = free_name(_plain(run.description), taken, "-")
             taken.add(run.id)
+
+    def _add(self, row: Row) -> None:
+        time = float(row.get("timestamp") or 0.0)
+        run = self.by_address.setdefault(_address(row), AuthoredRun("", "", time, time))
+        run.first, run.last = min(run.first, time), max(run.last, time)
+        total = int(row.get("total_samples") or 1)
+        run.author.total_samples = max(run.author.total_samples, total)
+        failed = _is_failed(row)
+        run.failed, run.ok = run.failed + failed, run.ok + (not failed)
+        if row.get("key"):
+            self.by_key[row["key"]] = run
 
     def artefacts(self) -> Iterator[Artefact]:
         joining = Joining(self._tables) if "items" in self._tables else None
@@ -162,9 +162,8 @@ class Runs:
     def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: AuthoredRun) -> Iterator[Row]:
         overview = self._overview(run)
         for row, evaluations in cases:
-            failed = row.get("outcome") == "errored" or bool(row.get("error"))
             output: Any = row.get("response") if row.get("output") is None else row["output"]
-            if failed:
+            if _is_failed(row):
                 output = to_json(FailedExampleRun(error_message=str(row.get("error") or "")))
             made: Row = {"run_id": run.id, "example_id": str(row["item_id"]), "output": output}
             if self._extras:
@@ -181,8 +180,13 @@ def _cases(joining: Joining, address: tuple[str, str, int]) -> Iterator[tuple[Ro
                 yield response, [row for _, row in evaluations]
 
 
-def _is_given(value: Any) -> bool:
-    return value is not None
+def _result_of(row: Row, label: str, before: Row) -> Row:
+    """Return a label as a field of its example's result; of several that failed the first."""
+    if row.get("outcome", "scored") == "scored":
+        values = [row[name] for name in ("value", "score", "passed") if row.get(name) is not None]
+        return {label: next(iter(values), None)}
+    error = str(row.get("error") or row.get("outcome"))
+    return {"error_message": before.get("error_message", error)}
 
 
 def _match(row: Row) -> Row:
@@ -198,25 +202,18 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
     strays = 0
     for row in tables.rows("evaluations"):
         example, label = str(row["item_id"]), str(row.get("label") or "")
-        if row.get("outcome") == "skipped":
+        outcome = row.get("outcome", "scored")
+        if outcome == "skipped":
             continue
         if row.get("players"):
-            played = matches.setdefault(label, {}).setdefault(
-                example, {"comparison_evaluations": []}
-            )
-            if row.get("outcome", "scored") == "scored":
-                played["comparison_evaluations"].append(_match(row))
-            continue
-        run = runs.of(row)
-        if run is None:
+            of_label = matches.setdefault(label, {})
+            played = of_label.setdefault(example, {"comparison_evaluations": []})
+            played["comparison_evaluations"] += [_match(row)] if outcome == "scored" else []
+        elif (run := runs.of(row)) is None:
             strays += 1
-            continue
-        result = labels.setdefault(run.id, (run, {}))[1].setdefault(example, {})
-        if row.get("outcome", "scored") == "scored":
-            values = (row.get(name) for name in ("value", "score", "passed"))
-            result[label] = next(filter(_is_given, values), None)
         else:
-            result.setdefault("error_message", str(row.get("error") or row.get("outcome")))
+            result = labels.setdefault(run.id, (run, {}))[1].setdefault(example, {})
+            result |= _result_of(row, label, result)
     if strays:
         note(
             f"{strays:,} evaluations are left out: it cannot be told which run's answer they are about"
@@ -255,6 +252,10 @@ def _evaluation(id: str, of: list[AuthoredRun], runs: Runs, results: dict[str, R
         for example, result in results.items()
     )
     return Artefact("evaluation", overview, list(rows))
+
+
+def _is_failed(row: Row) -> bool:
+    return row.get("outcome") == "errored" or bool(row.get("error"))
 
 
 def _address(row: Row) -> tuple[str, str, int]:

@@ -26,6 +26,7 @@ from assay.formats.intelligence_layer.domain import (
     ExampleOutput,
     FailedExampleRun,
     RunOverview,
+    chosen_fields,
 )
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
 from assay.formats.intelligence_layer.tasks import (
@@ -131,9 +132,7 @@ class Runner(Generic[Input, Output]):
             end=utc_now(),
             failed_example_count=failed,
             successful_example_count=successful,
-            description=f"{self.description} : {description}" if description else self.description,
-            labels=set(labels or ()),
-            metadata=dict(metadata or {}),
+            **chosen_fields(self.description, description, labels, metadata),
         )
         self._run_repository.store_run_overview(overview)
         # last: until then a killed run can resume
