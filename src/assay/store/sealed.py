@@ -83,14 +83,14 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
     if not file.is_file():
         return
     sections = manifest_sections(reading.content(file), file)
-    rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
+    rows = set[str]().union(*(manifest.checksums for manifest in _manifests(sections)))
     own = [name for name in _own_files(folder) if name not in rows]
     before = _sealed_files(sections)
-    kept = {name: sealed for name, sealed in before.items() if name in own and not anew}
-    if (calls := before.get(_CALLS)) is not None and any(
-        fault.kind == "damaged" for fault in _check_file(folder, _CALLS, calls, grows=True)
-    ):
-        kept[_CALLS] = calls
+    kept = {} if anew else {name: before[name] for name in own if name in before}
+    if _CALLS in before:
+        faults = _check_file(folder, _CALLS, before[_CALLS], grows=True)
+        if any(fault.kind == "damaged" for fault in faults):
+            kept[_CALLS] = before[_CALLS]
     files = {name: kept.get(name) or _sums(folder / name) for name in own}
     text = manifest_text({**sections, SEAL: msgspec.json.encode(_Seal(files))})
     if text != reading.content(file):
@@ -167,33 +167,38 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     intact = 1 + (folder / LOCK).is_file() - len(faults)
     try:
         sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
-        manifests = [*_manifests(sections)]
-        files = dict(msgspec.json.decode(sections.get(SEAL, b"{}"), type=_Seal).files)
+        files, growing = _files_with_rows(folder, sections)
     except UserError as error:
         return 0, [Fault(MANIFEST, error.what, "unsealed")]
     except (ValueError, RecursionError) as error:
         return max(0, intact), faults or [Fault(MANIFEST, f"it cannot be read: {error}")]
-    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
-    for manifest in manifests:
-        for segment in manifest.segments:
-            if segment.name in manifest.checksums:
-                files[segment.name] = _SealedFile(
-                    segment.size, manifest.checksums[segment.name].partition(" ")[0]
-                )
-                if not manifest.complete:
-                    growing.add(segment.name)
-    for name in _OPEN if files and _is_running(folder) else ():
-        files.pop(name, None)
     for name, sealed in files.items():
-        if found := _check_file(folder, name, sealed, name in growing):
-            faults += [Fault(name, _DOUBTFUL, "unsealed")] if doubtful else found
+        found = _check_file(folder, name, sealed, name in growing)
         intact += not found
+        faults += [Fault(name, _DOUBTFUL, "unsealed")] if found and doubtful else found
     for name in _own_files(folder):
         if name not in files and (folder / name).stat().st_size:
             is_told = was_written(folder / name)  # by the ledger
             intact += is_told
             faults += [] if is_told else [Fault(name, "nothing has sealed it", "unsealed")]
     return intact, faults
+
+
+def _files_with_rows(
+    folder: Path, sections: Mapping[str, Any]
+) -> tuple[dict[str, _SealedFile], set[str]]:
+    """Return all files that a manifest file has sealed, and the names of those that may have grown since."""
+    files = dict(msgspec.json.decode(sections.get(SEAL, b"{}"), type=_Seal).files)
+    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
+    for manifest in _manifests(sections):
+        sizes = {segment.name: segment.size for segment in manifest.segments}
+        names = [name for name in sizes if name in manifest.checksums]
+        for name in names:
+            files[name] = _SealedFile(sizes[name], manifest.checksums[name].partition(" ")[0])
+        growing.update(() if manifest.complete else names)
+    for name in _OPEN if files and _is_running(folder) else ():
+        files.pop(name, None)
+    return files, growing
 
 
 def _is_running(folder: Path) -> bool:
@@ -244,15 +249,7 @@ def _check_file(folder: Path, name: str, sealed: _SealedFile, grows: bool) -> li
         digests = b64decode(sealed.blocks, validate=True)
     except Error:
         return [Fault(name, "its checksums in the manifest cannot be read")]
-    damaged: list[range] = []
-    start, size = 0, file.stat().st_size
-    for at, block in enumerate(_blocks(file)):
-        own = block[: sealed.size - start]
-        if not own:
-            break
-        if xxh3_64_digest(own) != digests[at * _WIDTH : (at + 1) * _WIDTH]:
-            damaged.append(range(start, start + len(own)))
-        start += len(own)
+    damaged, size = _damaged_blocks(file, sealed.size, digests), file.stat().st_size
     if (damaged or size != sealed.size) and was_written(file):
         return []  # replaced by Assay, which keeps a ledger of such files
     faults = [Fault(name, _place(file, block)) for block in damaged]
@@ -264,6 +261,20 @@ def _check_file(folder: Path, name: str, sealed: _SealedFile, grows: bool) -> li
         )
         faults.append(Fault(name, more, "unsealed" if grows else "damaged"))
     return faults
+
+
+def _damaged_blocks(file: Path, size: int, digests: bytes) -> list[range]:
+    """Return the blocks of the first `size` bytes that do not have these digests."""
+    damaged: list[range] = []
+    start = 0
+    for at, block in enumerate(_blocks(file)):
+        own = block[: size - start]
+        if not own:
+            break
+        if xxh3_64_digest(own) != digests[at * _WIDTH : (at + 1) * _WIDTH]:
+            damaged.append(range(start, start + len(own)))
+        start += len(own)
+    return damaged
 
 
 def _place(file: Path, block: range) -> str:

@@ -82,12 +82,12 @@ def documents(path: Path) -> list[RagicampFile]:
     """The files of ours at a path: the file itself, or all below a folder."""
     if path.is_file():
         beside = [other for other in sorted(path.parent.iterdir()) if _is_part(other, path)]
-        return [one for file in [path, *beside] if (one := look(file)) is not None]
+        return [*filter(None, map(look, [path, *beside]))]
     found: list[RagicampFile] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name[0] != "." and not name.endswith(".d"))
-        seen = (look(Path(folder, name)) for name in sorted(names) if name[0] != ".")
-        found += [document for document in seen if document is not None]
+        visible = sorted(name for name in names if name[0] != ".")
+        found += filter(None, [look(Path(folder, name)) for name in visible])
     return found
 
 

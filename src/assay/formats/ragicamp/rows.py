@@ -138,12 +138,8 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
     said = row.get("prediction")
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
     outcome, error = _outcome_in(row, text)
-    content = (
-        agent.name.encode(),
-        item_id.encode(),
-        b"%d" % agent.sample_index,
-        text.encode("utf-8", "replace"),
-    )
+    place = (item_id.encode(), b"%d" % agent.sample_index, text.encode("utf-8", "replace"))
+    has_error = outcome == "errored"
     return Response(
         item_id=item_id,
         sample_id=f"{item_id}_sample_{agent.sample_index}",
@@ -151,14 +147,14 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         total_samples=agent.total_samples,
         model_name=agent.model_name or agent.name,
         prompt=str(row.get("prompt") or row.get("question") or ""),
-        response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
+        response="" if has_error and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
         metadata={**agent.facets(), **_others(row), **fields_of(row.get("metadata"))},
         error=None if error is None else str(error),
-        key=digest("ragicamp", *content).hex(),
+        key=digest("ragicamp", agent.name.encode(), *place).hex(),
         task=agent.task or agent.name,
         outcome=outcome,
-        error_kind="permanent" if outcome == "errored" else None,
+        error_kind="permanent" if has_error else None,
     )
 
 
