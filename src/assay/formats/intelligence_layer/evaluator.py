@@ -7,7 +7,7 @@ again.
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, final
@@ -49,6 +49,7 @@ from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
 from assay.interfaces import Store
+from assay.records import Manifest
 from assay.store.keys import id_hash
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
@@ -145,18 +146,13 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
                     retry_errors=retry_errors,
                     metadata={WORK: work},
                 )
-            skipped, failed = (
-                manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored")
-            )
             overview = EvaluationOverview(
                 run_overviews=frozenset(runs),
                 id=evaluation_id,
                 start_date=start,
                 end_date=utc_now(),
-                successful_evaluation_count=(manifest.planned or 0) - failed - skipped,
-                failed_evaluation_count=failed,
+                **_counts_of(manifest),
                 **chosen_fields(self.description, description, labels, metadata),
-                skipped_evaluation_count=skipped,
             )
             self._evaluation_repository.store_evaluation_overview(overview)
         return overview
@@ -315,6 +311,16 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)
 
 
+def _counts_of(manifest: Manifest) -> dict[str, int]:
+    """Return the fields of an overview that say how many examples came out how."""
+    skipped, failed = manifest.counts.get("skipped", 0), manifest.counts.get("errored", 0)
+    return {
+        "successful_evaluation_count": (manifest.planned or 0) - failed - skipped,
+        "failed_evaluation_count": failed,
+        "skipped_evaluation_count": skipped,
+    }
+
+
 class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation]):
     """Evaluates additional runs together with those behind earlier evaluations; `evaluate_runs`
     evaluates as if there were no earlier ones."""
@@ -357,22 +363,8 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         """Evaluate these runs and the ones behind the earlier evaluations, which need not be named.
         The earlier runs come first, in the order of their start, so that old and new results
         together are those of one evaluation."""
-        earlier: list[str] = []
-        runs: list[set[str]] = []
-        examples: list[set[str]] = []
-        for evaluation_id in dict.fromkeys(previous_evaluation_ids or []):
-            overview = self._evaluation_repository.evaluation_overview(evaluation_id)
-            if overview is None:
-                raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
-            behind = [run.id for run in in_order(overview.run_overviews)]
-            done = self._evaluation_repository.successful_example_evaluations(
-                evaluation_id, self.evaluation_type()
-            )
-            earlier += behind
-            runs.append(set(behind))
-            examples.append({evaluation.example_id for evaluation in done})
-        self._earlier = runs, examples
         try:
+            earlier = self._runs_behind(dict.fromkeys(previous_evaluation_ids or []))
             return self.evaluate_runs(
                 *(run for run in earlier if run not in run_ids),
                 *run_ids,
@@ -387,6 +379,23 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             )
         finally:
             self._earlier = [], []
+
+    def _runs_behind(self, evaluation_ids: Iterable[str]) -> list[str]:
+        """Return the runs behind earlier evaluations, and remember what each of these has done."""
+        earlier: list[str] = []
+        runs, examples = self._earlier = [], []
+        for evaluation_id in evaluation_ids:
+            overview = self._evaluation_repository.evaluation_overview(evaluation_id)
+            if overview is None:
+                raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
+            behind = [run.id for run in in_order(overview.run_overviews)]
+            done = self._evaluation_repository.successful_example_evaluations(
+                evaluation_id, self.evaluation_type()
+            )
+            earlier += behind
+            runs.append(set(behind))
+            examples.append({evaluation.example_id for evaluation in done})
+        return earlier
 
     def _prepare_logic(self) -> None:
         runs, examples = self._earlier

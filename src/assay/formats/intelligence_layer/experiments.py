@@ -59,26 +59,28 @@ def artefacts_of(
     evaluations = list(_evaluations(tables, runs, note)) if "evaluations" in tables else []
     yield from evaluations
     if "metrics" in tables:
-        now = _date(max((run.last for run in runs.by_address.values()), default=0.0))
-        counts: Counter[str] = Counter()
-        for evaluation in evaluations:
-            counts["successful"] += evaluation.overview["successful_evaluation_count"]
-            counts["crashed"] += evaluation.overview["failed_evaluation_count"]
-        yield Artefact(
-            "aggregation",
-            {
-                "evaluation_overviews": [evaluation.overview for evaluation in evaluations],
-                "id": f"{dataset}-metrics",
-                "start": now,
-                "end": now,
-                "successful_evaluation_count": counts["successful"],
-                "crashed_during_evaluation_count": counts["crashed"],
-                "description": tables.source.name,
-                "statistics": {"metrics": list(tables.rows("metrics"))},
-                "labels": [],
-                "metadata": {},
-            },
-        )
+        last = max((run.last for run in runs.by_address.values()), default=0.0)
+        yield _aggregation(tables, f"{dataset}-metrics", _date(last), evaluations)
+
+
+def _aggregation(tables: Tables, id: str, date: str, evaluations: list[Artefact]) -> Artefact:
+    counts: Counter[str] = Counter()
+    for evaluation in evaluations:
+        counts["successful"] += evaluation.overview["successful_evaluation_count"]
+        counts["crashed"] += evaluation.overview["failed_evaluation_count"]
+    overview = {
+        "evaluation_overviews": [evaluation.overview for evaluation in evaluations],
+        "id": id,
+        "start": date,
+        "end": date,
+        "successful_evaluation_count": counts["successful"],
+        "crashed_during_evaluation_count": counts["crashed"],
+        "description": tables.source.name,
+        "statistics": {"metrics": list(tables.rows("metrics"))},
+        "labels": [],
+        "metadata": {},
+    }
+    return Artefact("aggregation", overview)
 
 
 @dataclass

@@ -25,6 +25,7 @@ from assay.formats.intelligence_layer.domain import (
     Example,
     ExampleOutput,
     FailedExampleRun,
+    RecoveryData,
     RunOverview,
     chosen_fields,
 )
@@ -105,14 +106,13 @@ class Runner(Generic[Input, Output]):
         )
         chosen = islice(examples, num_examples or None)
         tmp_hash = self._run_hash(dataset_id, description or "")
-        recovery = (
+        found = (
             self._run_repository.finished_examples(tmp_hash) if resume_from_recovery_data else None
         )
-        run_id = recovery.run_id if recovery else str(uuid4())
-        store = self._store(
-            dataset_id, chosen, frozenset(recovery.finished_examples if recovery else ())
-        )
-        if recovery is None:
+        recovery = found or RecoveryData(run_id=str(uuid4()))
+        run_id = recovery.run_id
+        store = self._store(dataset_id, chosen, frozenset(recovery.finished_examples))
+        if found is None:
             self._run_repository.create_temporary_run_data(tmp_hash, run_id)
         task = ExampleTask(
             self._task,
@@ -122,7 +122,13 @@ class Runner(Generic[Input, Output]):
             store=None if self._has_own_rows() else self._storing(tmp_hash, run_id),
         )
         counts = _run(
-            store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data
+            store,
+            task,
+            dataset_id,
+            max_workers,
+            id=run_id,
+            selection=Selection(items=num_examples or None),
+            retry_errors=resume_from_recovery_data,
         )
         failed, successful = counts if self._has_own_rows() else self._outcome_counts(run_id)
         overview = RunOverview(
@@ -266,30 +272,22 @@ class _SharedTracer(TaskSpan):
 
 
 def _run(
-    store: Store,
-    dataset_id: str,
-    run_id: str,
-    task: ExampleTask,
-    max_workers: int,
-    num_examples: int | None,
-    retry_errors: bool,
+    store: Store, task: ExampleTask, dataset_id: str, max_workers: int, **options: Any
 ) -> tuple[int, int]:
     """Let the engine run the task: how many examples of the run have failed, and how many have
     not."""
-    limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
-    engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
-    chosen = Selection(items=num_examples or None)
+    limits = {task.name: Limits(max_concurrency=max_workers)}
+    engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=Progress())
     try:
-        with show_progress(progress, "Running Task"):
-            manifest = engine.run(
-                dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors
-            )
+        with show_progress(engine.progress, "Running Task"):
+            counts = engine.run(dataset_id, [task], **options).counts
     except AssayError:
         if task.failure is not None:
             raise task.failure from None
         raise
-    failed = manifest.counts.get("errored", 0)
-    return failed, sum(manifest.counts.get(outcome, 0) for outcome in ("ok", "refused", "skipped"))
+    return counts.get("errored", 0), sum(
+        counts.get(name, 0) for name in ("ok", "refused", "skipped")
+    )
 
 
 @contextmanager

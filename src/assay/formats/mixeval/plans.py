@@ -72,10 +72,7 @@ def config_of(
     source = _source_of(options, benchmark, version) | parsers.sections(need)
     if need == "run":
         source["models"] = list(options.models)
-    for key in options.settings:
-        if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
-            fix = "run a config with `assay run` instead"
-            raise UserError(f"{key!r} is MixEval's own", where="--set", fix=fix)
+    _check_settings(options.settings)
     source["output_dir"] = str(folder)
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if options.base else config.models
@@ -85,6 +82,13 @@ def config_of(
         old = {model.name: model for model in _earlier(folder)}
         models = [_with_limit(model, config, old.get(model.name), options.base) for model in models]
     return msgspec.structs.replace(config, models=models), parsers
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    for key in settings:
+        if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
+            fix = "run a config with `assay run` instead"
+            raise UserError(f"{key!r} is MixEval's own", where="--set", fix=fix)
 
 
 def _source_of(options: MixEvalOptions, benchmark: str, version: str) -> Row:
