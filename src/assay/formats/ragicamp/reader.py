@@ -20,6 +20,7 @@ from assay.engine.experiment.imports.foreign import (
     Headline,
     Oddities,
     fields_of,
+    number_of,
 )
 from assay.errors import UserError
 from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
@@ -39,6 +40,7 @@ from assay.store.keyset import Seen
 from assay.text.json_stream import storable
 
 UNKNOWN = "unknown"
+_OF_NOTHING = "these are scores of no prediction"
 _COUNTS = ("num_examples", "agent_name", "dataset_name")
 _LATER_FIELDS = {"experiment", "agent"}  # of questions and predictions
 
@@ -391,7 +393,7 @@ class RagicampResults:
         self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]
     ) -> Iterator[tuple[str, int, Row]]:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
-        scores = _Scores(file.scores, self._broken)
+        scores = self._scores_by_number(file.scores)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
         count = fields_of(file.document.head.get("results")).get("num_examples")
         for name, values in list(lists.items()):
@@ -402,42 +404,25 @@ class RagicampResults:
             metrics = {
                 name: values[number] for name, values in lists.items() if number < len(values)
             }
-            yield place, number, storable({**row, "metrics": {**metrics, **scores.take(number)}})
-        for place in scores.unused_places():
-            self._broken(f"{place}: these are scores of no prediction")
+            found = scores.pop(number, ("", {}))[1]
+            yield place, number, storable({**row, "metrics": {**metrics, **found}})
+        for place, _ in scores.values():
+            self._broken(f"{place}: {_OF_NOTHING}")
+
+    def _scores_by_number(self, document: RagicampFile | None) -> dict[int, tuple[str, Row]]:
+        """Return the old metrics, each with its place, by the number of their question."""
+        found: dict[int, tuple[str, Row]] = {}
+        for place, number, row in () if document is None else document.rows(self._broken):
+            index = number_of(row.get("question_index"))
+            at = number if index is None else int(index)
+            if at in found:
+                self._broken(f"{place}: {_OF_NOTHING}")
+            else:
+                found[at] = place, _metrics_of(row)
+        return found
 
     def _broken(self, what: str) -> None:
         self.odd.note("broken", what)
-
-
-class _Scores:
-    """The old metrics by the number of their question; those that come too early wait."""
-
-    def __init__(self, document: RagicampFile | None, broken: Any) -> None:
-        self._rows = iter(()) if document is None else document.rows(broken)
-        self._early: dict[int, tuple[str, Row]] = {}
-        self._left: list[str] = []
-
-    def take(self, wanted: int) -> Row:
-        if wanted in self._early:
-            return self._early.pop(wanted)[1]
-        for place, number, row in self._rows:
-            index = row.get("question_index")
-            at = int(index) if isinstance(index, (int, float)) and math.isfinite(index) else number
-            if at == wanted:
-                return _metrics_of(row)
-            if at in self._early:
-                self._left.append(place)
-            self._early[at] = place, _metrics_of(row)
-        return {}
-
-    def unused_places(self) -> list[str]:
-        """The places of scores that nobody took, after all predictions."""
-        return [
-            *self._left,
-            *(place for place, _ in self._early.values()),
-            *(place for place, _, _ in self._rows),
-        ]
 
 
 def _metrics_of(row: Row) -> Row:
