@@ -5,7 +5,6 @@ Rows are entries with `id`, `formated_input` and `response`, in any order. What 
 
 from collections.abc import Container, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,16 @@ import msgspec
 
 from assay.engine.experiment.imports.foreign import Oddities
 from assay.errors import UserError
+from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.finding import ModelFiles
 from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
-from assay.records import Response
+from assay.records import Item, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 
 _COMPARED = ("prompt", "context", "options")
-_LOOK_AHEAD = 8
 _SAID = {
     "broken": "{count:,} places of the files are not JSON and are left out: {first}",
     "no_id": "{count:,} rows are not objects with an `id` and are left out, the first at {first}",
@@ -53,7 +52,6 @@ class Import:
     def responses(self) -> Iterator[Response]:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
-            ahead = _Ahead(self.items, kind)
             for place, row in file_entries(path, partial(self.odd.note, "broken")):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
                     self.odd.note("no_id", place)
@@ -64,7 +62,7 @@ class Import:
                 if not self._seen.add(id_hash(id)):
                     raise self._repeat_error(path, str(row["id"]), place)
                 self._rows += 1
-                entry = ahead.find(id)
+                entry = self.items.get(id)
                 if entry is None:
                     self.odd.note("extra", id)
                     continue
@@ -73,7 +71,7 @@ class Import:
         self._find_missing()
         self.read = True
 
-    def _response(self, item: "_Entry", row: dict[str, Any]) -> Response:
+    def _response(self, item: Item, row: dict[str, Any]) -> Response:
         name = self.files.model
         made = response_from(row, item.id, name)
         error = NO_RESPONSE if row.get("response") is None else None
@@ -88,7 +86,7 @@ class Import:
         parts = (item.id.encode(), name.encode(), made.response.encode())
         verdict = [] if made.output is None else [canonical(made.output)]
         made.key = digest("mixeval", *parts, *verdict).hex()
-        made.prompt = made.prompt or item.data.formated_input
+        made.prompt = made.prompt or item.data["formated_input"]
         made.error, made.outcome = error, "errored" if error else "ok"
         made.error_kind = "permanent" if error else None
         return made
@@ -136,44 +134,13 @@ class Import:
         return ", ".join(str(path) for path in self.files.files.values())
 
 
-class _EntryInput(msgspec.Struct):
-    formated_input: str
-    prompt: Any = None
-    context: Any = None
-    options: Any = None
-
-
-class _Entry(msgspec.Struct):
-    id: str
-    data: _EntryInput
-
-
 class _EntryId(msgspec.Struct):
     id: str
 
 
-class _Ahead:
-    """Entries of one kind by id. Files are mostly in the order of the data: the next entry is looked at first, and only
-    what is not there soon is looked up."""
-
-    def __init__(self, items: ItemIndex, kind: str) -> None:
-        self._items = items
-        self._decode = msgspec.json.Decoder(_Entry).decode
-        mark = f'{{"id":"{kind}/'.encode()
-        self._coming = (line for _, line in items.log.scan() if line.startswith(mark))
-
-    def find(self, id: str) -> _Entry | None:
-        for line in islice(self._coming, _LOOK_AHEAD):
-            entry = self._decode(line)
-            if entry.id == id:
-                return entry
-        item = self._items.get(id)
-        return None if item is None else _Entry(item.id, msgspec.convert(item.data, _EntryInput))
-
-
-def _asks_otherwise(row: dict[str, Any], data: _EntryInput) -> bool:
+def _asks_otherwise(row: dict[str, Any], data: Row) -> bool:
     """Return whether a row was made from another input. A chat template or a base model's examples may stand around it."""
     stored = row.get("formated_input")
     if isinstance(stored, str):
-        return data.formated_input not in stored
-    return any(key in row and row[key] != getattr(data, key) for key in _COMPARED)
+        return data["formated_input"] not in stored
+    return any(key in row and row[key] != data.get(key) for key in _COMPARED)
