@@ -5,7 +5,7 @@ twice, and every other command can read it. The original's files are written fro
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -229,6 +229,11 @@ class MixEvalScore(_Flow):
             result.scored.append(scored)
         return result
 
+    def _tell_odd(self, odd: Mapping[str, str], where: str) -> None:
+        for what, said in odd.items():
+            told = self.progress.notes if what in HARMLESS else self.result.problems
+            told.append(f"{where}: {said}")
+
     async def _model(
         self, files: ModelFiles, benchmark: str, scored: BenchmarkScores, stop: Stop | None
     ) -> None:
@@ -239,10 +244,8 @@ class MixEvalScore(_Flow):
         self._refuse_others(place, parsers, experiment=True)
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
-        for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
-            (self.progress.notes if what in HARMLESS else self.result.problems).append(
-                f"{files.model} on {benchmark}: {said}"
-            )
+        odd = await asyncio.to_thread(_import, experiment, files)
+        self._tell_odd(odd, f"{files.model} on {benchmark}")
         done = await experiment.run(stop)
         joined, scores = await asyncio.to_thread(
             self._scores, experiment, done, parsers, benchmark, files.model

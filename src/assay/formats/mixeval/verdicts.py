@@ -235,12 +235,12 @@ def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None
     explained = fields_of(evaluation.get("detailed_results"))
     name = "judge_score" if kind == FREE_FORM else "judge_option"
     if outcome != "scored":
-        failure = {"outcome": outcome, "error": evaluation.get("error")}
-        return {**row, "judge_response": "", name: None, **failure}
+        failed = {name: None, "outcome": outcome, "error": evaluation.get("error")}
+        return {**row, "judge_response": "", **failed}
     value = score
     if math.isnan(score):
         value = math.nan if passed is None else float(passed)
-    if not (0 <= value <= 1 if kind == FREE_FORM else value in (0, 1)):
+    if not 0 <= value <= 1 or (kind != FREE_FORM and value not in (0, 1)):
         return None
     if kind == FREE_FORM:
         found, shown, judged = value, _plain_number(value), compat.judged_score
