@@ -103,11 +103,11 @@ def _response(kind: str, number: int) -> str:
 def score(folder: str, models: int, parser: str) -> float:
     """Seconds for the whole command on new folders: reading, checking, scoring, aggregating, writing all files."""
     from assay.formats.mixeval.experiment import MixEvalScore
-    from assay.formats.mixeval.plans import Options
+    from assay.formats.mixeval.plans import MixEvalOptions
     from assay.threads import run_blocking
 
     with tempfile.TemporaryDirectory(dir=folder) as output:
-        options = Options(
+        options = MixEvalOptions(
             data=f"{folder}/data",
             version=VERSION,
             output_dir=output,

@@ -129,7 +129,7 @@ _HOMES = {
     "server.process": "mock_server",
     "store.repositories": "AggregationRepository DatasetRepository EvaluationRepository RunRepository",
     "store.stores": "FlatStore FolderStore MemoryStore open_store",
-    "store.written": "write_named",
+    "store.ledger": "write_named",
     "tasks.function": "function=function_task",
     "tasks.prompt": "prompt=prompt_task",
     "text.plain": "plain plain_json",

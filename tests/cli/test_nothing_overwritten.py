@@ -16,7 +16,7 @@ from assay.engine.experiment.resolve import find_source
 from assay.errors import StoreError, UserError
 from assay.registry import writer
 from assay.store.files import write_file
-from assay.store.written import LEDGER
+from assay.store.ledger import LEDGER
 from tests.analysis.match_lab import won
 from tests.analysis.rows import counted, save
 from tests.cli.shell import Shell

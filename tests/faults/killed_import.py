@@ -37,12 +37,11 @@ def main(here: Path) -> dict[str, Any]:
             shutil.rmtree("source", ignore_errors=True)
             write(Path("source"))
             whole, seconds = _import(name)
-            for point in _points(name):
+            shutil.rmtree("out", ignore_errors=True)
+            for point in points(lambda name=name: _import(name, fresh=False)):
                 when = f"{name} {number}, killed at {point}"
-                status = _ended(
-                    lambda name=name, point=point: _die_at(
-                        point, lambda: _import(name, fresh=False)
-                    )
+                status = ended(
+                    lambda name=name, point=point: die_at(point, lambda: _import(name, fresh=False))
                 )
                 kills += 1
                 wrong += [] if os.WIFSIGNALED(status) else [f"{when}: it was not"]
@@ -50,9 +49,7 @@ def main(here: Path) -> dict[str, Any]:
             chance = random.Random(number)
             for _ in range(AT_RANDOM):
                 moment = chance.uniform(0, seconds)
-                kills += os.WIFSIGNALED(
-                    _ended(lambda name=name: _import(name, fresh=False), moment)
-                )
+                kills += os.WIFSIGNALED(ended(lambda name=name: _import(name, fresh=False), moment))
                 wrong += _difference(name, whole, f"{name} {number}, killed after {moment:.4f} s")
     return {"kills": kills, "wrong": wrong}
 
@@ -96,7 +93,7 @@ def _difference(name: str, whole: dict[str, Any], when: str) -> list[str]:
     return [] if again == whole else [f"{when}: {sorted({*again, *whole})} differ"]
 
 
-def _ended(work: Callable[[], Any], after: float | None = None) -> int:
+def ended(work: Callable[[], Any], after: float | None = None) -> int:
     """How a child ended that does the work; it is killed after some seconds."""
     child = os.fork()
     if child == 0:
@@ -110,9 +107,8 @@ def _ended(work: Callable[[], Any], after: float | None = None) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _points(name: str) -> list[int]:
-    """The calls of an import at which the disk is not as it was at the call before: a kill leaves nothing else."""
-    shutil.rmtree("out", ignore_errors=True)
+def points(work: Callable[[], Any]) -> list[int]:
+    """The calls at which `out` is not as it was at the call before: a kill leaves nothing else."""
     points, seen, count, looking = list[int](), Path("points.json"), 0, False
     last: Any = None
 
@@ -128,16 +124,16 @@ def _points(name: str) -> list[int]:
 
     def look() -> None:
         nonlocal looking
-        _at_each_call(tick, lambda: _import(name, fresh=False))
+        _at_each_call(tick, work)
         looking = True
         seen.write_text(json.dumps(points))
 
-    assert _ended(look) == 0
+    assert ended(look) == 0
     shutil.rmtree("out")
     return json.loads(seen.read_text())
 
 
-def _die_at(point: int, work: Callable[[], Any]) -> None:
+def die_at(point: int, work: Callable[[], Any]) -> None:
     left = point
 
     def tick() -> None:

@@ -362,7 +362,7 @@ def sheet(value: Any, **options: Any) -> Sheet:
 def save(value: Any, path: "str | Path", *, force: bool = False) -> None:
     """Write a result to a file in the form that its name asks for: .json (everything, unrounded),
     .csv, .md, .tex or .html. `force` replaces a file that Assay did not write."""
-    from assay.store.written import write_named
+    from assay.store.ledger import write_named
 
     file, suffix = checked_suffix(path)
     if suffix == ".json":

@@ -7,6 +7,7 @@ the other files that Assay keeps in a folder, taken when a step ends. What grows
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +15,11 @@ import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
 from assay import reading
-from assay.errors import UserError
+from assay.errors import LockedError, UserError
 from assay.records import ROWS_FILE, Manifest, manifest_sections
 from assay.store.files import write_file
+from assay.store.ledger import LEDGER, was_written, written_names
 from assay.store.seal import BLOCK, read_checksums
-from assay.store.written import LEDGER, was_written, written_names
 
 MANIFEST, LOCK, SEAL = "manifest.json", ".lock", "seal"
 _KEPT = (
@@ -45,27 +46,27 @@ class Fault(msgspec.Struct):
     kind: Literal["damaged", "missing", "unsealed"] = "damaged"
 
 
-class _Status(msgspec.Struct):
+class _RunState(msgspec.Struct):
     state: str = ""
 
 
-class _File(msgspec.Struct):
+class _SealedFile(msgspec.Struct):
     size: int
     blocks: str
 
 
 class _Seal(msgspec.Struct):
-    files: dict[str, _File] = {}
+    files: dict[str, _SealedFile] = {}
     manifest: str = ""
 
 
 # ---- sealing
 
 
-def signed(sections: Mapping[str, Any]) -> bytes:
+def manifest_text(sections: Mapping[str, Any]) -> bytes:
     """The text of a manifest file with these sections, the seal at its end."""
     parts = {name: section for name, section in sections.items() if name != SEAL}
-    files = _sealed(sections)
+    files = _sealed_files(sections)
     whole = {
         **parts,
         SEAL: {"files": {name: files[name] for name in sorted(files)}, "manifest": ""},
@@ -82,18 +83,26 @@ def seal_files(folder: Path, *, anew: bool = True) -> None:
     if not file.is_file():
         return
     sections = manifest_sections(reading.content(file), file)
-    rows = {name for manifest in _manifests(sections) for name in manifest.checksums}
+    rows = set[str]().union(*(manifest.checksums for manifest in _manifests(sections)))
     own = [name for name in _own_files(folder) if name not in rows]
-    before = _sealed(sections)
-    kept = {name: sealed for name, sealed in before.items() if name in own and not anew}
-    if (calls := before.get(_CALLS)) is not None and any(
-        fault.kind == "damaged" for fault in _check_file(folder, _CALLS, calls, grows=True)
-    ):
-        kept[_CALLS] = calls
+    before = _sealed_files(sections)
+    kept = {} if anew else {name: before[name] for name in own if name in before}
+    if _CALLS in before:
+        faults = _check_file(folder, _CALLS, before[_CALLS], grows=True)
+        if any(fault.kind == "damaged" for fault in faults):
+            kept[_CALLS] = before[_CALLS]
     files = {name: kept.get(name) or _sums(folder / name) for name in own}
-    text = signed({**sections, SEAL: msgspec.json.encode(_Seal(files))})
+    text = manifest_text({**sections, SEAL: msgspec.json.encode(_Seal(files))})
     if text != reading.content(file):
         write_file(file, text)
+
+
+def seal_folder(folder: Path) -> None:
+    """Seal what a verb has written into a folder, unless a process works there, which seals it."""
+    from assay.store.lock import FolderLock  # it needs this module
+
+    with suppress(LockedError), FolderLock(folder):
+        seal_files(folder)
 
 
 def sealed_line(line: bytes) -> bytes:
@@ -101,7 +110,7 @@ def sealed_line(line: bytes) -> bytes:
     return b'%b,"seal":"%b"}\n' % (line[:-1], xxh3_64_hexdigest(line).encode())
 
 
-def _sealed(sections: Mapping[str, Any]) -> dict[str, _File]:
+def _sealed_files(sections: Mapping[str, Any]) -> dict[str, _SealedFile]:
     """The files that a manifest has sealed; a section that is not one has sealed none."""
     try:
         return msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
@@ -127,9 +136,9 @@ def _own_files(folder: Path) -> Iterator[str]:
         )
 
 
-def _sums(file: Path) -> _File:
+def _sums(file: Path) -> _SealedFile:
     checksums = read_checksums(file)
-    return _File(checksums.size, checksums.encoded)
+    return _SealedFile(checksums.size, checksums.encoded)
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
@@ -148,34 +157,22 @@ def _manifests(sections: Mapping[str, Any]) -> Iterator[Manifest]:
 
 
 def check_folder(folder: Path) -> tuple[int, list[Fault]]:
-    """How many files are as they were sealed, and what is wrong with the others. Files that are not Assay's are none
+    """Count the files that are as they were sealed, and tell what is wrong with the others. Files that are not Assay's are none
     of its business."""
     doubtful = _check_manifest(folder)
     faults = [*doubtful, *_check_lock(folder)]
     intact = 1 + (folder / LOCK).is_file() - len(faults)
     try:
         sections = manifest_sections(reading.content(folder / MANIFEST), folder / MANIFEST)
-        manifests = [*_manifests(sections)]
-        files = dict(msgspec.json.decode(sections.get(SEAL, b"{}"), type=_Seal).files)
+        files, growing = _files_with_rows(folder, sections)
     except UserError as error:
         return 0, [Fault(MANIFEST, error.what, "unsealed")]
     except (ValueError, RecursionError) as error:
         return max(0, intact), faults or [Fault(MANIFEST, f"it cannot be read: {error}")]
-    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
-    for manifest in manifests:
-        for segment in manifest.segments:
-            if segment.name in manifest.checksums:
-                files[segment.name] = _File(
-                    segment.size, manifest.checksums[segment.name].partition(" ")[0]
-                )
-                if not manifest.complete:
-                    growing.add(segment.name)
-    for name in _OPEN if files and _is_running(folder) else ():
-        files.pop(name, None)
     for name, sealed in files.items():
-        if found := _check_file(folder, name, sealed, name in growing):
-            faults += [Fault(name, _DOUBTFUL, "unsealed")] if doubtful else found
+        found = _check_file(folder, name, sealed, name in growing)
         intact += not found
+        faults += [Fault(name, _DOUBTFUL, "unsealed")] if found and doubtful else found
     for name in _own_files(folder):
         if name not in files and (folder / name).stat().st_size:
             is_told = was_written(folder / name)  # by the ledger
@@ -184,11 +181,28 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
     return intact, faults
 
 
+def _files_with_rows(
+    folder: Path, sections: Mapping[str, Any]
+) -> tuple[dict[str, _SealedFile], set[str]]:
+    """Return all files that a manifest file has sealed, and the names of those that may have grown since."""
+    files = dict(msgspec.json.decode(sections.get(SEAL, b"{}"), type=_Seal).files)
+    growing = {name for name in files if name.endswith((".jsonl", LEDGER))}
+    for manifest in _manifests(sections):
+        sizes = {segment.name: segment.size for segment in manifest.segments}
+        names = [name for name in sizes if name in manifest.checksums]
+        for name in names:
+            files[name] = _SealedFile(sizes[name], manifest.checksums[name].partition(" ")[0])
+        growing.update(() if manifest.complete else names)
+    for name in _OPEN if files and _is_running(folder) else ():
+        files.pop(name, None)
+    return files, growing
+
+
 def _is_running(folder: Path) -> bool:
-    """Whether a run has not ended, or was killed: its files have changed since they were sealed."""
+    """Return whether a run has not ended, or was killed: its files have changed since they were sealed."""
     try:
         return (
-            msgspec.json.decode(reading.content(folder / "status.json"), type=_Status).state
+            msgspec.json.decode(reading.content(folder / "status.json"), type=_RunState).state
             == "running"
         )
     except (ValueError, OSError, RecursionError):
@@ -224,7 +238,7 @@ def _check_lock(folder: Path) -> list[Fault]:
     return [Fault(LOCK, "its text is not the one that was sealed")]
 
 
-def _check_file(folder: Path, name: str, sealed: _File, grows: bool) -> list[Fault]:
+def _check_file(folder: Path, name: str, sealed: _SealedFile, grows: bool) -> list[Fault]:
     file = folder / name
     if not file.is_file():
         return [Fault(name, "it is gone", "missing")]
@@ -232,15 +246,7 @@ def _check_file(folder: Path, name: str, sealed: _File, grows: bool) -> list[Fau
         digests = b64decode(sealed.blocks, validate=True)
     except Error:
         return [Fault(name, "its checksums in the manifest cannot be read")]
-    damaged: list[range] = []
-    start, size = 0, file.stat().st_size
-    for at, block in enumerate(_blocks(file)):
-        own = block[: sealed.size - start]
-        if not own:
-            break
-        if xxh3_64_digest(own) != digests[at * _WIDTH : (at + 1) * _WIDTH]:
-            damaged.append(range(start, start + len(own)))
-        start += len(own)
+    damaged, size = _damaged_blocks(file, sealed.size, digests), file.stat().st_size
     if (damaged or size != sealed.size) and was_written(file):
         return []  # replaced by Assay, which keeps a ledger of such files
     faults = [Fault(name, _place(file, block)) for block in damaged]
@@ -254,8 +260,22 @@ def _check_file(folder: Path, name: str, sealed: _File, grows: bool) -> list[Fau
     return faults
 
 
+def _damaged_blocks(file: Path, size: int, digests: bytes) -> list[range]:
+    """Return the blocks of the first `size` bytes that do not have these digests."""
+    damaged: list[range] = []
+    start = 0
+    for at, block in enumerate(_blocks(file)):
+        own = block[: size - start]
+        if not own:
+            break
+        if xxh3_64_digest(own) != digests[at * _WIDTH : (at + 1) * _WIDTH]:
+            damaged.append(range(start, start + len(own)))
+        start += len(own)
+    return damaged
+
+
 def _place(file: Path, block: range) -> str:
-    """Where a damaged block is, in bytes and in lines."""
+    """Describe the place of a damaged block, in bytes and in lines."""
     before = within = at = 0
     with reading.opened(file, 0) as stream:
         while at < block.start:

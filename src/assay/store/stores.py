@@ -31,7 +31,7 @@ from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
 from assay.store.new_rows import NewRows
 from assay.store.sealed import MANIFEST as MANIFEST
-from assay.store.sealed import signed
+from assay.store.sealed import manifest_text
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
 # beside the manifest
@@ -289,7 +289,7 @@ def _sections(directory: Path) -> dict[str, msgspec.Raw]:
 
 
 def _write_sections(directory: Path, sections: dict[str, msgspec.Raw]) -> None:
-    write_file(directory / MANIFEST, signed(sections))
+    write_file(directory / MANIFEST, manifest_text(sections))
 
 
 def _bad_manifest(directory: Path, error: Exception) -> StoreError:

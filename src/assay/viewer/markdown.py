@@ -15,7 +15,7 @@ from assay.reports.documents import markdown_escaped
 from assay.reports.run import metrics_table
 from assay.reports.sheet import Cell, Sheet, Table, clean, columns_of, figures
 from assay.store.files import make_folder
-from assay.store.written import check_replaceable, write_named
+from assay.store.ledger import check_replaceable, write_named
 from assay.viewer.experiments import Experiments
 from assay.viewer.pages import page
 from assay.viewer.report import compared, config_text, reproduce

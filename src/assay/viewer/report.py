@@ -23,7 +23,7 @@ from assay import reading
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, UserError
 from assay.registry import nearest
-from assay.store.written import write_named
+from assay.store.ledger import write_named
 from assay.viewer.document import asset, document
 from assay.viewer.experiments import Experiments, experiments_below
 from assay.viewer.pages import page

@@ -12,7 +12,7 @@ from assay.errors import UserError, install_command
 from assay.registry import writer
 from assay.reports.sheet import json_text
 from assay.store.keys import canonical, digest
-from assay.store.written import check_replaceable, write_named
+from assay.store.ledger import check_replaceable, write_named
 
 _ROWS, _STATE, _INFO = "data-00000-of-00001.arrow", "state.json", "dataset_info.json"
 _TYPES = {"VARCHAR": "string", "BIGINT": "int64", "DOUBLE": "float64", "BOOLEAN": "bool"}

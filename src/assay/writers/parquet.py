@@ -9,7 +9,7 @@ from assay.analysis.look.sql import connect, read_rows, text
 from assay.errors import UserError
 from assay.registry import writer
 from assay.store.files import make_folder, new_file, store_error, temporary_of
-from assay.store.written import check_replaceable, remember
+from assay.store.ledger import check_replaceable, replace_file
 
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384, USE_TMP_FILE false"  # a row group is held in memory
 
@@ -30,8 +30,7 @@ def parquet(export: Export) -> None:
         else:
             with connect([export.tables]) as connection:
                 connection.execute(f"COPY {export.table} TO {place} ({_OPTIONS})")
-        os.replace(temporary, export.path)
-        remember(export.path)
+        replace_file(temporary, export.path)
     except OSError as error:
         raise store_error(error, export.path) from error
     finally:

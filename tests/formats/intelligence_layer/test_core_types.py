@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from assay.formats.intelligence_layer.connectors import JsonSerializable, SerializableDict
-from assay.formats.intelligence_layer.types import Record, from_json, to_json
+from assay.formats.intelligence_layer.types import ModelRecord, from_json, to_json
 from tests.formats.intelligence_layer.labs import Question, QuestionData, QuestionStruct
 
 
@@ -42,7 +42,7 @@ class StructWithModel(msgspec.Struct):
 
 
 @dataclasses.dataclass(kw_only=True)
-class Own(Record):
+class Own(ModelRecord):
     id: UUID
     colour: Colour = Colour.RED
 

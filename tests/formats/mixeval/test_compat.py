@@ -309,7 +309,7 @@ def test_predictions_are_each_given_once() -> None:
     ],
 )
 def test_base_models_are_cut_short(response: str, multiple: bool, expected: str) -> None:
-    assert compat.trimmed(response, multiple_choice=multiple) == expected
+    assert compat.first_answer(response, multiple_choice=multiple) == expected
 
 
 # ---- what judges write

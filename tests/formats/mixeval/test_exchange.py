@@ -249,7 +249,7 @@ def test_verdicts_and_the_headline(tmp_path: Path) -> None:
     assert ended.code == 0, ended.said
     place = tmp_path / "responses/first/mixeval" / VERSION
     score = json.loads((place / "score.json").read_text())
-    for name in ("items.jsonl", "manifest.json", "written.json", "scores.json"):
+    for name in ("items.jsonl", "manifest.json", "scores.json"):
         (place / name).unlink()
     (foreign,) = read(tmp_path / "responses", "mixeval")
     _, responses, evaluations = rows_of(foreign)

@@ -54,7 +54,7 @@ def test_rows_become_responses_in_the_order_of_the_files(files: Files) -> None:
     assert [row.item_id for row in found][:3] == ["free-form/2", "free-form/1", "free-form/0"]
     assert [row.response for row in found] == ["c", "b", "a", "a", "b", "c"]
     assert {row.outcome for row in found} == {"ok"}
-    assert imported.problems() == {}
+    assert imported.odd.notes() == {}
     assert len({row.key for row in found}) == 6
 
 
@@ -72,7 +72,7 @@ def test_null_is_an_error_and_empty_is_an_answer(files: Files) -> None:
     del files.rows["free-form"][2]["response"]
     found, imported = files.read()
     assert [row.outcome for row in found[:3]] == ["errored", "ok", "errored"]
-    assert imported.odd == {"null": [2, "free-form/0"], "empty": [1, "free-form/1"]}
+    assert imported.odd.found == {"null": (2, "free-form/0"), "empty": (1, "free-form/1")}
 
 
 def test_missing_and_extra_ids_are_counted_with_the_first(files: Files) -> None:
@@ -82,12 +82,12 @@ def test_missing_and_extra_ids_are_counted_with_the_first(files: Files) -> None:
     ]
     found, imported = files.read()
     assert len(found) == 5
-    assert imported.odd == {"extra": [1, "free-form/77"], "missing": [1, "free-form/0"]}
+    assert imported.odd.found == {"extra": (1, "free-form/77"), "missing": (1, "free-form/0")}
 
 
 def test_an_id_that_is_a_number_is_the_same_id(files: Files) -> None:
     files.rows["free-form"][1]["id"] = 1
-    assert files.read()[1].problems() == {}
+    assert files.read()[1].odd.notes() == {}
 
 
 def test_a_repeated_id_is_refused_with_both_places(files: Files) -> None:
@@ -102,20 +102,20 @@ def test_another_input_is_no_response_to_the_entry(files: Files) -> None:
     files.rows["free-form"][1]["formated_input"] = "Question: something else?"
     found, imported = files.read()
     assert [row.outcome for row in found[:3]] == ["ok", "errored", "ok"]
-    assert imported.odd == {"different": [1, "free-form/1"]}
+    assert imported.odd.found == {"different": (1, "free-form/1")}
 
 
 def test_without_the_input_prompt_context_and_options_are_compared(files: Files) -> None:
     for row in files.rows["multiple-choice"]:
         del row["formated_input"]
     files.rows["multiple-choice"][2]["options"] = ["5", "7", "6"]
-    assert files.read()[1].odd == {"different": [1, "multiple-choice/2"]}
+    assert files.read()[1].odd.found == {"different": (1, "multiple-choice/2")}
 
 
 def test_a_chat_template_around_the_input_is_none_of_another_version(files: Files) -> None:
     for row in files.rows["free-form"]:
         row["formated_input"] = f"<user>{row['formated_input']}\n</user>"
-    assert files.read()[1].problems() == {}
+    assert files.read()[1].odd.notes() == {}
 
 
 def test_another_version_is_refused(files: Files) -> None:
@@ -138,10 +138,10 @@ def test_a_bad_line_costs_itself_alone(files: Files) -> None:
     files.rows["multiple-choice"].insert(1, "[1]")
     found, imported = files.read()
     assert [row.item_id for row in found[:2]] == ["free-form/0", "free-form/2"]
-    assert imported.odd["broken"][0] == 1
-    assert "m_free-form.jsonl:2" in imported.odd["broken"][1]
-    assert imported.odd["no_id"][0] == 1
-    assert imported.odd["missing"] == [1, "free-form/1"]
+    assert imported.odd.found["broken"][0] == 1
+    assert "m_free-form.jsonl:2" in imported.odd.found["broken"][1]
+    assert imported.odd.found["no_id"][0] == 1
+    assert imported.odd.found["missing"] == (1, "free-form/1")
 
 
 def test_what_json_cannot_hold_is_no_reason_to_stop(files: Files) -> None:
@@ -150,7 +150,7 @@ def test_what_json_cannot_hold_is_no_reason_to_stop(files: Files) -> None:
     files.rows["free-form"][2] = {**files.rows["free-form"][2], "response": {"text": "8"}}
     found, imported = files.read()
     assert [row.response for row in found[:3]] == ["half ? of a smile", "b", '{"text": "8"}']
-    assert imported.problems() == {}
+    assert imported.odd.notes() == {}
 
 
 @pytest.mark.parametrize("cut", [0.2, 0.5, 0.8, 0.99])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import bind_metric
 from assay.formats.mixeval.compat import letters
-from assay.formats.mixeval.files import Joined, scores_of
+from assay.formats.mixeval.files import EntryRows, scores_of
 from assay.formats.mixeval.metric import SCORE, ModelScores
 from assay.stats.intervals import mean_interval, wilson
 from assay.store.stores import MemoryStore
@@ -80,7 +80,7 @@ def scores(
             bind_metric(type=SCORE, facets=["model_name"], params=params, level=level, **labels)
         )
     made = Aggregator(store).aggregate(["x"], metrics, runs=["x"], datasets=["x"])
-    return scores_of(made, shown, Joined(store, "x", file_order=True), len(items))
+    return scores_of(made, shown, EntryRows(store, "x", file_order=True), len(items))
 
 
 def free(count: int, benchmark: str = "DROP", content: int = 0) -> list[Row]:

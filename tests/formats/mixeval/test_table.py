@@ -1,11 +1,11 @@
 import msgspec
 import pytest
 
-from assay.formats.mixeval.metric import Cell, ModelScores, scores_view
+from assay.formats.mixeval.metric import ModelScores, ScoreCell, scores_view
 
 
 def scores(model: str, label: str, value: float | None, **counts: int) -> ModelScores:
-    zero = dict.fromkeys((field.name for field in msgspec.structs.fields(Cell)), 0)
+    zero = dict.fromkeys((field.name for field in msgspec.structs.fields(ScoreCell)), 0)
     made = {
         **zero,
         "value": value,
@@ -15,7 +15,7 @@ def scores(model: str, label: str, value: float | None, **counts: int) -> ModelS
         "unique": 7,
         **counts,
     }
-    cell = msgspec.convert(made, Cell)
+    cell = msgspec.convert(made, ScoreCell)
     return ModelScores(
         model=model, label=label, cells={"overall": cell, "MMLU": cell}, compatible={}
     )

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from assay.errors import UserError
-from assay.formats.mixeval.files import Written
-from assay.store.written import digest_of
+from assay.formats.mixeval.files import ModelFolder
+from assay.store.ledger import LEDGER, digest_of
 from tests.formats.mixeval.folder import VERSION
 from tests.formats.mixeval.folders import rows, write_both, write_model
 from tests.formats.mixeval.test_experiment import Lab
@@ -62,15 +62,46 @@ def test_files_that_another_tool_began_are_refused(lab: Lab, more: dict[str, Any
 def test_files_that_an_earlier_version_went_on_with_are_refused(lab: Lab) -> None:
     model = lab.model("m")
     lab.run(model)
-    listed = place(lab) / "written.json"
-    entries = json.loads(listed.read_text())
     path = place(lab) / NAMES["free-form"]
     path.write_text(path.read_text().replace('":"', '": "'))
-    entries[path.name] = {"digest": digest_of(path), "begun": 2}
-    listed.write_text(json.dumps(entries))
+    list_as_before(lab, **{path.name: {"digest": digest_of(path), "begun": 2}})
     with pytest.raises(UserError, match=path.name):
         lab.run(model)
     assert calls(lab) == 6
+
+
+def list_as_before(lab: Lab, **entries: dict[str, Any]) -> None:
+    """Have a folder the list of its files that 0.1 kept."""
+    (place(lab) / LEDGER).unlink()
+    listed = {path.name: {"digest": digest_of(path)} for path in place(lab).glob("*.json*")}
+    (place(lab) / "written.json").write_text(json.dumps({**listed, **entries}))
+
+
+def test_folders_of_0_1_are_written_to_again(lab: Lab) -> None:
+    model = lab.model("m")
+    lab.run(model)
+    list_as_before(lab)
+    names = {path.name for path in place(lab).glob("*.json*")} - {"written.json"}
+    lab.run(model, settings={"sample_params": {"temperature": 0.5}})
+    assert all(ModelFolder(place(lab)).is_ours(name) for name in names)
+    (place(lab) / "score.json").write_text("theirs")
+    with pytest.raises(UserError, match=r"did not write: score\.json"):
+        lab.run(model)
+
+
+def test_a_file_that_was_changed_in_a_folder_of_0_1_is_refused(lab: Lab) -> None:
+    model = lab.model("m")
+    lab.run(model)
+    list_as_before(lab, **{"score.json": {"digest": "0" * 32}})
+    with pytest.raises(UserError, match=r"did not write: score\.json"):
+        lab.run(model)
+
+
+def test_a_list_that_is_broken_is_named(lab: Lab) -> None:
+    place(lab).mkdir(parents=True)
+    (place(lab) / "written.json").write_text("{")
+    with pytest.raises(UserError, match="the list of files is broken"):
+        lab.run(lab.model("m"))
 
 
 def test_a_file_that_was_changed_by_hand_is_refused(lab: Lab) -> None:
@@ -148,7 +179,7 @@ def test_scores_that_were_replaced_by_others_are_theirs(lab: Lab) -> None:
 def test_folders_of_versions_without_a_list(lab: Lab, layout: str) -> None:
     model = lab.model("m")
     lab.run(model, layout=layout)
-    (place(lab) / "written.json").unlink()
+    (place(lab) / LEDGER).unlink()
     lab.run(model, settings={"sample_params": {"temperature": 0.5}})
     assert calls(lab) == 12, "the run had all their rows: they are ours, and asked for anew"
-    assert all(Written(place(lab)).is_ours(path.name) for path in place(lab).glob("m_close_*"))
+    assert all(ModelFolder(place(lab)).is_ours(path.name) for path in place(lab).glob("m_close_*"))

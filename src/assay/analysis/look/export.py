@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -19,18 +19,17 @@ from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.engine.run.evidence import NOUNS
-from assay.errors import LockedError, UserError
+from assay.errors import UserError
 from assay.reading import is_remote
 from assay.records import Evaluation, Kind, Response
 from assay.registry import check_name, check_params, writer
 from assay.store.files import write_file
-from assay.store.lock import FolderLock
+from assay.store.ledger import write_named
 from assay.store.log import FileLog
-from assay.store.sealed import seal_files
+from assay.store.sealed import seal_folder
 from assay.store.shared.mirror import local, writing
 from assay.store.stores import is_repository
 from assay.store.table.decode import decode_row
-from assay.store.written import write_named
 from assay.text.plain import plain_json
 from assay.usercode import failing, marks_of
 
@@ -227,8 +226,7 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
             notes += output.write(export, **output.params) or ()
         notes.append(f"written to {output.path}")
     if not is_remote(folder):
-        with suppress(LockedError), FolderLock(Path(folder)):
-            seal_files(Path(folder))
+        seal_folder(Path(folder))
     return notes
 
 

@@ -4,8 +4,7 @@ are whole."""
 from contextlib import ExitStack
 from pathlib import Path
 
-from assay.store.files import NewFile
-from assay.store.written import check_replaceable, remember
+from assay.store.ledger import OwnFile
 
 
 class SideBySide(ExitStack):
@@ -16,14 +15,15 @@ class SideBySide(ExitStack):
         super().__init__()
         self.folder = folder
         self._force = force
-        self._files: dict[str, NewFile] = {}
+        self._files: dict[str, OwnFile] = {}
         self._filled = set[str]()
 
     def write(self, name: str, content: bytes) -> None:
         """Add to the file of this name, a path below the folder; the first time it is made, empty."""
         if name not in self._files:
-            check_replaceable(self.folder / name, force=self._force)
-            self._files[name] = self.enter_context(NewFile(self.folder / name))
+            file = OwnFile(self.folder / name, force=self._force)
+            self.enter_context(file)
+            self._files[name] = file
         self._files[name].write(content)
         if content:
             self._filled.add(name)
@@ -35,5 +35,4 @@ class SideBySide(ExitStack):
     def done(self) -> None:
         for file in self._files.values():
             file.commit()
-            remember(file.path)
         self._files.clear()

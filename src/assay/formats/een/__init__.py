@@ -16,7 +16,7 @@ from assay import api
 _NO_STATUS = {"mode": "inference", "total_samples": 0, "processed_samples": 0, "errors": []}
 
 
-class Entry(dict[str, Any]):
+class ConfigEntry(dict[str, Any]):
     """An entry of a config: a model, an evaluation method or a metric."""
 
     @property
@@ -150,10 +150,10 @@ class EvalWorkflow:
 
         if isinstance(name, str):
             file = f"{path}:{function_name or name}" if path else None
-            name = Entry.built_in(name, file, **params)
+            name = ConfigEntry.built_in(name, file, **params)
         if key not in self._keys:
             self._keys[key] = to_builtins(getattr(load(self._source, need="gate"), key))
         return self._with(key, [*self._keys[key], name])
 
 
-Model = ModelConfig = EvaluationMethod = Metric = Entry
+Model = ModelConfig = EvaluationMethod = Metric = ConfigEntry

@@ -9,7 +9,7 @@ from assay.engine.experiment.imports.own_folder import blocks_of
 from assay.errors import UserError
 from assay.records import ROWS_FILE, Evaluation, Response
 from assay.registry import writer
-from assay.store.written import check_replaceable, write_named
+from assay.store.ledger import check_replaceable, write_named
 
 
 def _een(kind: type[msgspec.Struct], last: str) -> Any:

@@ -22,7 +22,7 @@ from assay.formats.every_eval_ever.results import MetricResult, Row, measures_of
 from assay.formats.every_eval_ever.samples import InstanceRows, assign, lines
 from assay.registry import writer
 from assay.store.files import make_folder, safe_name, store_error
-from assay.store.written import check_replaceable, write_named
+from assay.store.ledger import check_replaceable, write_named
 
 SCHEMA = "0.3.0"
 _ARGUMENTS = ("temperature", "top_p", "top_k", "max_tokens")

@@ -22,6 +22,7 @@ from assay.formats.intelligence_layer.domain import (
     Evaluation,
     EvaluationOverview,
     FailedExampleEvaluation,
+    chosen_fields,
 )
 from assay.formats.intelligence_layer.evaluations import (
     LABEL,
@@ -33,7 +34,7 @@ from assay.formats.intelligence_layer.logics import (
     AggregationLogic,
     arguments_of,
     identity_of,
-    settled,
+    settled_type,
 )
 from assay.formats.intelligence_layer.original import FileStore, OriginalStore, manifests
 from assay.formats.intelligence_layer.tracer import utc_now
@@ -54,7 +55,7 @@ class Accumulator(ABC, Generic[T, Extracted]):
 
     @abstractmethod
     def extract(self) -> Extracted:
-        """What the values so far come to."""
+        """Return what the values so far come to."""
 
 
 class MeanAccumulator(Accumulator[float, float]):
@@ -118,7 +119,7 @@ class StoredAggregationRepository(AggregationRepository):
         self, aggregation_overview: AggregationOverview[AggregatedEvaluation]
     ) -> None:
         overview = aggregation_overview
-        manifest = self.store.manifest("aggregation", overview.id) or self._written(overview)
+        manifest = self.store.manifest("aggregation", overview.id) or self._new_manifest(overview)
         manifest.name = overview.description
         manifest.started, manifest.ended = overview.start.timestamp(), overview.end.timestamp()
         manifest.labels = sorted(overview.labels)
@@ -126,7 +127,7 @@ class StoredAggregationRepository(AggregationRepository):
         manifest.plan["overview"] = to_json(overview)
         self.store.put_manifest(manifest)
 
-    def _written(self, overview: AggregationOverview[Any]) -> Manifest:
+    def _new_manifest(self, overview: AggregationOverview[Any]) -> Manifest:
         """The manifest of an aggregation that the engine did not make, with its rows."""
         rows: list[MetricRow] = [
             {
@@ -207,10 +208,10 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         return arguments_of(type(self._aggregation_logic), AggregationLogic)
 
     def evaluation_type(self) -> type[Evaluation]:
-        return settled(self, self._types, "Evaluation", "evaluation_type")
+        return settled_type(self, self._types, "Evaluation", "evaluation_type")
 
     def aggregated_evaluation_type(self) -> type[AggregatedEvaluation]:
-        return settled(self, self._types, "AggregatedEvaluation", "aggregated_evaluation_type")
+        return settled_type(self, self._types, "AggregatedEvaluation", "aggregated_evaluation_type")
 
     @final
     def aggregate_evaluation(
@@ -235,9 +236,7 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
             end=utc_now(),
             successful_evaluation_count=counts["successful"],
             crashed_during_evaluation_count=counts["crashed"],
-            description=f"{self.description} : {description}" if description else self.description,
-            labels=set(labels or ()),
-            metadata=dict(metadata or {}),
+            **chosen_fields(self.description, description, labels, metadata),
         )
         self._measure(overview, [evaluation.id for evaluation in overviews])
         self._aggregation_repository.store_aggregation_overview(overview)
@@ -302,7 +301,7 @@ def _of_logic(group: Group, *, logic: str, value: float) -> float:
 def evaluation_store(
     repository: EvaluationRepository, evaluation_ids: Sequence[str], evaluation_type: Any
 ) -> Store:
-    """Where the engine finds the results of evaluations: the repository's own store, or a copy in
+    """Return the store in which the engine finds the results of evaluations: the repository's own, or a copy in
     memory."""
     if isinstance(repository, StoredEvaluationRepository) and all(
         map(repository.has_own_rows, evaluation_ids)

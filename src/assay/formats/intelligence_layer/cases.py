@@ -54,7 +54,7 @@ def author_of(run: RunOverview) -> Author:
         return Author(model_name=run.id, task=run.id)
 
 
-def results_in(root: Path, kind: str = "", name: str = "") -> list["Results"]:
+def results_in(root: Path, kind: str = "", name: str = "") -> list["RepositoryResults"]:
     """Return what is in a folder, by dataset: all, or the run or evaluation (`kind`) of this name."""
     ran: set[RunOverview] = set()
     evaluated: list[EvaluationOverview] = []
@@ -67,7 +67,9 @@ def results_in(root: Path, kind: str = "", name: str = "") -> list["Results"]:
         overviews = FileRunRepository(root).run_overviews()
         ran.update(run for run in overviews if _is_called(name, run.id))
     datasets = sorted({run.dataset_id for run in ran})
-    return [Results(root, id, in_order(ran), evaluated, whole=not name) for id in datasets]
+    return [
+        RepositoryResults(root, id, in_order(ran), evaluated, whole=not name) for id in datasets
+    ]
 
 
 def _files_or_rows(store: Any, kind: Any, id: str, type: Any) -> Iterator[Any]:
@@ -107,7 +109,7 @@ def _is_called(name: str, id: str) -> bool:
     return not name or name in (id, safe_name(id), file_name(id))
 
 
-class Results:
+class RepositoryResults:
     """What was run and evaluated on one dataset; `whole`: all of it was asked for. Of the runs and
     evaluations in the folder only its own count."""
 
@@ -221,7 +223,7 @@ class Results:
                 row.key = key_of(FORMAT, run.id, row.key)
                 yield ForeignCase(response=row)
                 continue
-            read = self._read(row, "example_id", "output")
+            read = self._row_in(row, "example_id", "output")
             if read is not None:
                 response = response_from(read, run, author)
                 response, evaluations = restored(FORMAT, read, response, str(row))
@@ -231,7 +233,7 @@ class Results:
                     self._failed.setdefault(run.id, {})[response.item_id] = response
                 yield ForeignCase(None, response, evaluations or ())
 
-    def _read(self, file: Path, *needed: str) -> Row | None:
+    def _row_in(self, file: Path, *needed: str) -> Row | None:
         try:
             row: Any = json.loads(reading.content(file))
         except (OSError, ValueError, RecursionError) as error:
@@ -263,16 +265,16 @@ class Results:
                         )
                     else:
                         made.responses = []
-                    made.label = _labelled(names[overview.id], made)
+                    made.label = _label_of(names[overview.id], made)
                     failed.pop(made.item_id, None)
                 if rows:
                     yield ForeignCase(evaluations=rows)
-            yield from map(partial(_skipped, names[overview.id] or LABEL), failed.values())
+            yield from map(partial(_skipped_label, names[overview.id] or LABEL), failed.values())
 
     def _results(
         self, file: Path, overview: EvaluationOverview, runs: Sequence[str]
     ) -> list[Evaluation]:
-        row = self._read(file, "example_id", "is_exception", "json_result")
+        row = self._row_in(file, "example_id", "is_exception", "json_result")
         if row is None:
             return []
         if len(runs) == 1 and id_hash(answer_key(runs[0], row["example_id"])) in self._whole:
@@ -298,7 +300,7 @@ class Results:
         )
 
 
-def _skipped(label: str, response: Response) -> ForeignCase:
+def _skipped_label(label: str, response: Response) -> ForeignCase:
     """Return the label of an answer that failed: the original leaves none, and it would not be counted."""
     row = labelled(FORMAT, response, label)
     row.outcome = "skipped"
@@ -331,7 +333,7 @@ def _flags(value: Row) -> Iterator[tuple[str, float]]:
 
 
 def _label_names(evaluations: Sequence[EvaluationOverview]) -> dict[str, str]:
-    """What the labels of each evaluation are called: plainly, unless several are about the same runs."""
+    """Return the name of each evaluation's labels: plain, unless several are about the same runs."""
     runs = Counter(
         run.id for each in evaluations for run in each.run_overviews if len(each.run_overviews) == 1
     )
@@ -344,7 +346,7 @@ def _label_names(evaluations: Sequence[EvaluationOverview]) -> dict[str, str]:
     return names
 
 
-def _labelled(name: str, row: Evaluation) -> str:
+def _label_of(name: str, row: Evaluation) -> str:
     if not name:
         return row.label
     return name if row.label == LABEL else f"{name}.{row.label}"

@@ -68,7 +68,7 @@ class DatasetRepository(ABC):
 
     @abstractmethod
     def dataset(self, dataset_id: str) -> Dataset | None:
-        """What is known of a dataset beside its examples."""
+        """Return what is known of a dataset beside its examples."""
 
     def datasets(self) -> Iterable[Dataset]:
         """All datasets, sorted by id."""
@@ -204,7 +204,7 @@ class StoredDatasetRepository(DatasetRepository):
         return (decode_item(index.log.read(position), index.source) for position in positions)
 
     def _positions(self, dataset_id: str) -> list[int] | None:
-        """Where the rows are, sorted by id; None if they are sorted already. Made once while the rows stay the same."""
+        """Return the places of the rows, sorted by id; None if they are sorted already. Made once while the rows stay the same."""
         log = self.store.log("dataset", dataset_id)
         segments = log.segments()
         if self._order is None or self._order[:2] != (dataset_id, segments):
@@ -216,12 +216,12 @@ class StoredDatasetRepository(DatasetRepository):
             raise BadValue(f"the repository has no dataset {dataset_id!r}")
 
 
-class _Id(msgspec.Struct):
+class _ItemId(msgspec.Struct):
     id: str
 
 
 def _sorted_positions(log: Log) -> list[int] | None:
-    decode = msgspec.json.Decoder(_Id).decode
+    decode = msgspec.json.Decoder(_ItemId).decode
     last: str | None = None
     for _, line in log.scan():
         try:
@@ -274,7 +274,7 @@ def dataset_store(
     *,
     copied: bool = False,
 ) -> Store:
-    """Where the engine finds the examples: the repository's own store if its rows are what `examples` has, in the same
+    """Return the store in which the engine finds the examples: the repository's own if its rows are what `examples` has, in the same
     order; else, and if they are to be `copied`, memory."""
     if isinstance(repository, StoredDatasetRepository) and not copied:
         store = repository.store_in_order(dataset_id)

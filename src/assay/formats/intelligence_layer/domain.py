@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.types import Input, Output, Record, Row
+from assay.formats.intelligence_layer.types import Input, ModelRecord, Output, Row
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""
@@ -22,7 +22,7 @@ def new_id() -> str:
     return str(uuid4())
 
 
-class Shown(Record):
+class ShownByText(ModelRecord):
     """A record that shows itself by a text with its fields."""
 
     _text: ClassVar[str]
@@ -34,7 +34,7 @@ class Shown(Record):
 
 
 @dataclass(kw_only=True, repr=False)
-class Example(Shown, Generic[Input, ExpectedOutput]):
+class Example(ShownByText, Generic[Input, ExpectedOutput]):
     """An input for a task and what is expected of its output; both must be given and may be None."""
 
     input: Input
@@ -45,7 +45,7 @@ class Example(Shown, Generic[Input, ExpectedOutput]):
 
 
 @dataclass(kw_only=True, repr=False)
-class Dataset(Shown):
+class Dataset(ShownByText):
     """What a set of examples is called; the examples themselves never change."""
 
     id: str = field(default_factory=new_id)
@@ -56,7 +56,7 @@ class Dataset(Shown):
 
 
 @dataclass(kw_only=True)
-class FailedExampleRun(Record):
+class FailedExampleRun(ModelRecord):
     """Stands in an ExampleOutput for the output that a task did not give."""
 
     error_message: str
@@ -71,7 +71,7 @@ class FailedExampleRun(Record):
 
 
 @dataclass(kw_only=True, repr=False)
-class ExampleOutput(Shown, Generic[Output]):
+class ExampleOutput(ShownByText, Generic[Output]):
     """What a task gave for one example, or why it gave nothing."""
 
     run_id: str
@@ -81,7 +81,7 @@ class ExampleOutput(Shown, Generic[Output]):
 
 
 @dataclass(kw_only=True, repr=False)
-class SuccessfulExampleOutput(Shown, Generic[Output]):
+class SuccessfulExampleOutput(ShownByText, Generic[Output]):
     """An ExampleOutput that is not a failure: what evaluation logics are given."""
 
     run_id: str
@@ -91,7 +91,7 @@ class SuccessfulExampleOutput(Shown, Generic[Output]):
 
 
 @dataclass(kw_only=True, frozen=True, repr=False)
-class RunOverview(Shown):
+class RunOverview(ShownByText):
     """What was run on which dataset, when, and how many examples gave an output."""
 
     dataset_id: str
@@ -120,11 +120,22 @@ class RunOverview(Shown):
 
 
 @dataclass(kw_only=True)
-class RecoveryData(Record):
+class RecoveryData(ModelRecord):
     """Which run was begun and not finished, and the examples that need not be run again."""
 
     run_id: str
     finished_examples: list[str] = field(default_factory=list[str])
+
+
+def chosen_fields(
+    what: str, description: str | None, labels: Iterable[str] | None, metadata: Row | None
+) -> Row:
+    """Return the fields of an overview that its caller chose; `what` is the step's own description."""
+    return {
+        "description": f"{what} : {description}" if description else what,
+        "labels": set(labels or ()),
+        "metadata": dict(metadata or {}),
+    }
 
 
 def in_order(runs: Iterable[RunOverview]) -> list[RunOverview]:
@@ -133,7 +144,7 @@ def in_order(runs: Iterable[RunOverview]) -> list[RunOverview]:
 
 
 @dataclass(kw_only=True)
-class FailedExampleEvaluation(Record):
+class FailedExampleEvaluation(ModelRecord):
     """What a logic raised: the exception's type, its message and its traceback."""
 
     error_message: str
@@ -145,7 +156,7 @@ class FailedExampleEvaluation(Record):
 
 
 @dataclass(kw_only=True)
-class ExampleEvaluation(Shown, Generic[Evaluation]):
+class ExampleEvaluation(ShownByText, Generic[Evaluation]):
     """The result for one example: what the logic gave, or why it gave nothing."""
 
     evaluation_id: str
@@ -155,7 +166,7 @@ class ExampleEvaluation(Shown, Generic[Evaluation]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationOverview(Shown):
+class EvaluationOverview(ShownByText):
     """A finished evaluation. Failed runs are not failed evaluations: `skipped_evaluation_count` says for how many
     examples the logic was not asked because a run had failed; None where that was not counted."""
 
@@ -200,7 +211,7 @@ class EvaluationFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class AggregationOverview(Shown, Generic[AggregatedEvaluation]):
+class AggregationOverview(ShownByText, Generic[AggregatedEvaluation]):
     evaluation_overviews: frozenset[EvaluationOverview]
     id: str
     start: datetime

@@ -18,7 +18,7 @@ from assay.formats.intelligence_layer.domain import (
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.logics import AggregationLogic, EvaluationLogic
-from assay.formats.intelligence_layer.types import BadValue, Input, Output, Record
+from assay.formats.intelligence_layer.types import BadValue, Input, ModelRecord, Output
 from assay.stats import elo
 from assay.stats.matches import Matches as Columns
 
@@ -32,7 +32,7 @@ class MatchOutcome(str, Enum):  # noqa: UP042
 
     @property
     def payoff(self) -> tuple[float, float]:
-        """What the match is worth to the first and to the second player."""
+        """Return what the match is worth to the first and to the second player."""
         first = {"a_wins": 1.0, "draw": 0.5, "b_wins": 0.0}[self.value]
         return first, 1.0 - first
 
@@ -48,7 +48,7 @@ class MatchOutcome(str, Enum):  # noqa: UP042
 
 
 @dataclass(kw_only=True)
-class ComparisonEvaluation(Record):
+class ComparisonEvaluation(ModelRecord):
     first_player: str
     second_player: str
     outcome: MatchOutcome
@@ -58,14 +58,14 @@ class ComparisonEvaluation(Record):
 
 
 @dataclass(kw_only=True)
-class Matches(Record):
+class Matches(ModelRecord):
     """All matches of one example."""
 
     comparison_evaluations: Sequence[ComparisonEvaluation]
 
 
 @dataclass(kw_only=True)
-class EloGradingInput(Record):
+class EloGradingInput(ModelRecord):
     """What a judge is shown of a match."""
 
     instruction: str
@@ -74,7 +74,7 @@ class EloGradingInput(Record):
 
 
 @dataclass(kw_only=True)
-class PlayerScore(Record):
+class PlayerScore(ModelRecord):
     elo: float
     elo_standard_error: float
     win_rate: float
@@ -82,7 +82,7 @@ class PlayerScore(Record):
 
 
 @dataclass(kw_only=True)
-class AggregatedComparison(Record):
+class AggregatedComparison(ModelRecord):
     scores: Mapping[str, PlayerScore]
 
 
@@ -139,7 +139,7 @@ class EloAggregationAdapter:
     ) -> AggregatedComparison:
         """The score of each player. `players` names the player that a run belongs to, so that several runs can be one;
         matches of a player with itself do not count. Equal matches give equal scores, whatever their order."""
-        matches = [_renamed(match, players or {}) for match in evaluations]
+        matches = [_with_players(match, players or {}) for match in evaluations]
         matches = [match for match in matches if match.first_player != match.second_player]
         names = sorted(
             {name for match in matches for name in (match.first_player, match.second_player)}
@@ -258,7 +258,7 @@ class EloEvaluationLogic(IncrementalEvaluationLogic[Input, Output, ExpectedOutpu
         """Who of the two is better on this example."""
 
 
-def _renamed(match: ComparisonEvaluation, players: Mapping[str, str]) -> ComparisonEvaluation:
+def _with_players(match: ComparisonEvaluation, players: Mapping[str, str]) -> ComparisonEvaluation:
     if not players:
         return match
     return ComparisonEvaluation(

@@ -51,7 +51,7 @@ from assay.formats.intelligence_layer.original import (
     OriginalStore,
     manifests,
 )
-from assay.formats.intelligence_layer.runs import Places, value_of
+from assay.formats.intelligence_layer.runs import RowPlaces, value_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, is_ours, to_json
 from assay.interfaces import Log, Score, Store
 from assay.records import Evaluation as Row
@@ -79,13 +79,13 @@ class StoredResult(msgspec.Struct, gc=False):
 
     @property
     def has_value(self) -> bool:
-        """Whether this is the first row of a result."""
+        """Return whether this is the first row of a result."""
         is_first = self.part[0] == 0 and self.detailed_results.get("match", 0) == 0
         return is_first and self.outcome != "skipped"
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What a later result must share to take this one's place. Each failure is kept: several records of one
+        """Return what a later result must share to take this one's place. Each failure is kept: several records of one
         example may fail."""
         if self.outcome == "errored":
             return (self.item_id, self.key)
@@ -215,7 +215,7 @@ class ExampleScorer:
         self._keep = keep
         self._earlier = earlier
 
-    def bound(self, skip_failures: bool, limit: int | None) -> BoundScorer:
+    def bound_scorer(self, skip_failures: bool, limit: int | None) -> BoundScorer:
         return BoundScorer(
             name=LABEL,
             function=self,
@@ -285,7 +285,7 @@ class ExampleScorer:
 
 
 def failure_of(example_id: str, error: Exception) -> FailedExampleEvaluation:
-    """What a logic raised, as a result that is also printed."""
+    """Return what a logic raised as a result, and print it."""
     print(
         plain(f'FAILED EVALUATION: example "{example_id}", {type(error).__qualname__}: "{error}"')
     )
@@ -298,7 +298,7 @@ def work_digest(
     skip_example_on_any_failure: bool,
     num_examples: int | None,
 ) -> str:
-    """What the results of an evaluation depend on: an unfinished one continues only if this is equal."""
+    """Return a digest of all that the results of an evaluation depend on: an unfinished one continues only if this is equal."""
     parts = {
         "runs": [to_json(run, order="deterministic") for run in runs],
         "logic": identity_of(logic),
@@ -391,7 +391,7 @@ class StoredEvaluationRepository(EvaluationRepository):
     def __init__(self, store: Store) -> None:
         self.store = store
         self._logs: dict[str, Log] = {}  # an open log is much quicker than one opened for each row
-        self._places: Places | None = None  # of the evaluation that was asked for last
+        self._places: RowPlaces | None = None  # of the evaluation that was asked for last
         self._opening = threading.Lock()
         self._open: set[str] = set()
 
@@ -399,7 +399,9 @@ class StoredEvaluationRepository(EvaluationRepository):
     def open_evaluation(self, digest: str, again: bool = False) -> Generator[str]:
         with ExitStack() as held:
             with self._opening:
-                evaluation_id = self._unfinished(digest, again, held) or self._begun(digest, held)
+                evaluation_id = self._unfinished_id(digest, again, held) or self._begun(
+                    digest, held
+                )
                 self._open.add(evaluation_id)
                 held.callback(self._open.discard, evaluation_id)
             yield evaluation_id
@@ -446,9 +448,9 @@ class StoredEvaluationRepository(EvaluationRepository):
     def example_evaluation(
         self, evaluation_id: str, example_id: str, evaluation_type: type[Evaluation]
     ) -> ExampleEvaluation[Evaluation] | None:
-        log = self._known(evaluation_id)
+        log = self._known_log(evaluation_id)
         if self._places is None or self._places.log is not log:
-            self._places = Places(log, StoredResult)
+            self._places = RowPlaces(log, StoredResult)
         positions = self._places.all().get(example_id)
         if not positions:
             return None
@@ -464,19 +466,19 @@ class StoredEvaluationRepository(EvaluationRepository):
     def results(
         self, evaluation_id: str, evaluation_type: type[Evaluation]
     ) -> Iterator[ExampleEvaluation[Evaluation]]:
-        """What `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
-        log = self._known(evaluation_id)
+        """Yield what `example_evaluations` gives, read while it is asked for: a million of them need not be held."""
+        log = self._known_log(evaluation_id)
         decode, rows = row_decoder(StoredResult), read_rows(log, StoredResult)
         last = {row.place: position for position, row in rows if row.has_value}
         for _, position in sorted(last.items(), key=lambda entry: entry[0][0]):
             yield result_of(decode(log.read(position)), evaluation_id, evaluation_type)
 
     def has_own_rows(self, evaluation_id: str) -> bool:
-        """Whether the store has what `example_evaluations` gives."""
+        """Return whether the store has what `example_evaluations` gives."""
         is_original = isinstance(self.store.log("evaluation", evaluation_id), OriginalRows)
         return is_ours(type(self).example_evaluations) and not is_original
 
-    def _unfinished(self, digest: str, again: bool, held: ExitStack) -> str | None:
+    def _unfinished_id(self, digest: str, again: bool, held: ExitStack) -> str | None:
         """An evaluation to continue, locked until `held` is closed."""
         for evaluation_id in self.store.ids("evaluation"):
             if evaluation_id not in self._open and self._waits(evaluation_id, digest, again):
@@ -524,7 +526,7 @@ class StoredEvaluationRepository(EvaluationRepository):
             log = self._logs[evaluation_id] = self.store.log("evaluation", evaluation_id)
         return log
 
-    def _known(self, evaluation_id: str) -> Log:
+    def _known_log(self, evaluation_id: str) -> Log:
         log = self._logs.get(evaluation_id) or self.store.log("evaluation", evaluation_id)
         if not log.segments() and self.store.manifest("evaluation", evaluation_id) is None:
             raise BadValue(f"the repository has no evaluation {evaluation_id!r}")

@@ -7,7 +7,7 @@ again.
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, final
@@ -26,6 +26,7 @@ from assay.formats.intelligence_layer.domain import (
     FailedExampleEvaluation,
     RunOverview,
     SuccessfulExampleOutput,
+    chosen_fields,
     in_order,
 )
 from assay.formats.intelligence_layer.elo import IncrementalEvaluationLogic
@@ -41,13 +42,14 @@ from assay.formats.intelligence_layer.evaluations import (
 from assay.formats.intelligence_layer.logics import (
     EvaluationLogic,
     arguments_of,
-    settled,
+    settled_type,
 )
-from assay.formats.intelligence_layer.runner import shown
+from assay.formats.intelligence_layer.runner import show_progress
 from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
 from assay.interfaces import Store
+from assay.records import Manifest
 from assay.store.keys import id_hash
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
@@ -96,16 +98,16 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         return arguments_of(type(self._evaluation_logic), EvaluationLogic)
 
     def input_type(self) -> type[Input]:
-        return settled(self, self._types, "Input", "input_type")
+        return settled_type(self, self._types, "Input", "input_type")
 
     def output_type(self) -> type[Output]:
-        return settled(self, self._types, "Output", "output_type")
+        return settled_type(self, self._types, "Output", "output_type")
 
     def expected_output_type(self) -> type[ExpectedOutput]:
-        return settled(self, self._types, "ExpectedOutput", "expected_output_type")
+        return settled_type(self, self._types, "ExpectedOutput", "expected_output_type")
 
     def evaluation_type(self) -> type[Evaluation]:
-        return settled(self, self._types, "Evaluation", "evaluation_type")
+        return settled_type(self, self._types, "Evaluation", "evaluation_type")
 
     def evaluate_runs(
         self,
@@ -131,8 +133,11 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         work = work_digest(runs, self._evaluation_logic, skip_example_on_any_failure, num_examples)
         with self._evaluation_repository.open_evaluation(work, retry_errors) as evaluation_id:
             scorer = self._scorer(evaluation_id, abort_on_error)
-            bound = scorer.bound(skip_example_on_any_failure, num_examples or None)
-            with shown(engine.progress, "Evaluating", self.description), scorer.raising(engine):
+            bound = scorer.bound_scorer(skip_example_on_any_failure, num_examples or None)
+            with (
+                show_progress(engine.progress, "Evaluating", self.description),
+                scorer.raising(engine),
+            ):
                 manifest = engine.evaluate(
                     [run.id for run in runs],
                     [bound],
@@ -141,22 +146,13 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
                     retry_errors=retry_errors,
                     metadata={WORK: work},
                 )
-            skipped, failed = (
-                manifest.counts.get(outcome, 0) for outcome in ("skipped", "errored")
-            )
             overview = EvaluationOverview(
                 run_overviews=frozenset(runs),
                 id=evaluation_id,
                 start_date=start,
                 end_date=utc_now(),
-                successful_evaluation_count=(manifest.planned or 0) - failed - skipped,
-                failed_evaluation_count=failed,
-                description=f"{self.description} : {description}"
-                if description
-                else self.description,
-                labels=set(labels or ()),
-                metadata=dict(metadata or {}),
-                skipped_evaluation_count=skipped,
+                **_counts_of(manifest),
+                **chosen_fields(self.description, description, labels, metadata),
             )
             self._evaluation_repository.store_evaluation_overview(overview)
         return overview
@@ -283,7 +279,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         return {result.example_id: result.result for result in results}
 
     def _own_store(self) -> Store | None:
-        """Where the repository keeps its rows, if the engine can write there."""
+        """Return the store in which the repository keeps its rows, if the engine can write there."""
         repository = self._evaluation_repository
         is_stored = isinstance(repository, StoredEvaluationRepository)
         return (
@@ -313,6 +309,16 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         )
         store = StoreByKind({"dataset": stored, "run": outputs, "evaluation": results})
         return Engine(store, threads=self.max_workers, datasets=datasets, grace=math.inf)
+
+
+def _counts_of(manifest: Manifest) -> dict[str, int]:
+    """Return the fields of an overview that say how many examples came out how."""
+    skipped, failed = manifest.counts.get("skipped", 0), manifest.counts.get("errored", 0)
+    return {
+        "successful_evaluation_count": (manifest.planned or 0) - failed - skipped,
+        "failed_evaluation_count": failed,
+        "skipped_evaluation_count": skipped,
+    }
 
 
 class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation]):
@@ -357,22 +363,8 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         """Evaluate these runs and the ones behind the earlier evaluations, which need not be named.
         The earlier runs come first, in the order of their start, so that old and new results
         together are those of one evaluation."""
-        earlier: list[str] = []
-        runs: list[set[str]] = []
-        examples: list[set[str]] = []
-        for evaluation_id in dict.fromkeys(previous_evaluation_ids or []):
-            overview = self._evaluation_repository.evaluation_overview(evaluation_id)
-            if overview is None:
-                raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
-            behind = [run.id for run in in_order(overview.run_overviews)]
-            done = self._evaluation_repository.successful_example_evaluations(
-                evaluation_id, self.evaluation_type()
-            )
-            earlier += behind
-            runs.append(set(behind))
-            examples.append({evaluation.example_id for evaluation in done})
-        self._earlier = runs, examples
         try:
+            earlier = self._runs_behind(dict.fromkeys(previous_evaluation_ids or []))
             return self.evaluate_runs(
                 *(run for run in earlier if run not in run_ids),
                 *run_ids,
@@ -387,6 +379,23 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
             )
         finally:
             self._earlier = [], []
+
+    def _runs_behind(self, evaluation_ids: Iterable[str]) -> list[str]:
+        """Return the runs behind earlier evaluations, and remember what each of these has done."""
+        earlier: list[str] = []
+        runs, examples = self._earlier = [], []
+        for evaluation_id in evaluation_ids:
+            overview = self._evaluation_repository.evaluation_overview(evaluation_id)
+            if overview is None:
+                raise BadValue(f"there is no previous evaluation {evaluation_id!r}")
+            behind = [run.id for run in in_order(overview.run_overviews)]
+            done = self._evaluation_repository.successful_example_evaluations(
+                evaluation_id, self.evaluation_type()
+            )
+            earlier += behind
+            runs.append(set(behind))
+            examples.append({evaluation.example_id for evaluation in done})
+        return earlier
 
     def _prepare_logic(self) -> None:
         runs, examples = self._earlier

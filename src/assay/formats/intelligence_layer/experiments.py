@@ -5,6 +5,7 @@ the score (or value) of each label; matches are an evaluation of all runs, with 
 are the statistics of one aggregation.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import msgspec
 
 from assay.analysis.look.export import Tables
 from assay.analysis.look.joining import Joining
+from assay.engine.experiment.imports.foreign import free_name
 from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.formats.intelligence_layer.cases import FORMAT, Author, response_from
 from assay.formats.intelligence_layer.domain import (
@@ -57,30 +59,32 @@ def artefacts_of(
     evaluations = list(_evaluations(tables, runs, note)) if "evaluations" in tables else []
     yield from evaluations
     if "metrics" in tables:
-        now = _date(max((run.last for run in runs.by_address.values()), default=0.0))
-        yield Artefact(
-            "aggregation",
-            {
-                "evaluation_overviews": [evaluation.overview for evaluation in evaluations],
-                "id": f"{dataset}-metrics",
-                "start": now,
-                "end": now,
-                "successful_evaluation_count": sum(
-                    evaluation.overview["successful_evaluation_count"] for evaluation in evaluations
-                ),
-                "crashed_during_evaluation_count": sum(
-                    evaluation.overview["failed_evaluation_count"] for evaluation in evaluations
-                ),
-                "description": tables.source.name,
-                "statistics": {"metrics": list(tables.rows("metrics"))},
-                "labels": [],
-                "metadata": {},
-            },
-        )
+        last = max((run.last for run in runs.by_address.values()), default=0.0)
+        yield _aggregation(tables, f"{dataset}-metrics", _date(last), evaluations)
+
+
+def _aggregation(tables: Tables, id: str, date: str, evaluations: list[Artefact]) -> Artefact:
+    counts: Counter[str] = Counter()
+    for evaluation in evaluations:
+        counts["successful"] += evaluation.overview["successful_evaluation_count"]
+        counts["crashed"] += evaluation.overview["failed_evaluation_count"]
+    overview = {
+        "evaluation_overviews": [evaluation.overview for evaluation in evaluations],
+        "id": id,
+        "start": date,
+        "end": date,
+        "successful_evaluation_count": counts["successful"],
+        "crashed_during_evaluation_count": counts["crashed"],
+        "description": tables.source.name,
+        "statistics": {"metrics": list(tables.rows("metrics"))},
+        "labels": [],
+        "metadata": {},
+    }
+    return Artefact("aggregation", overview)
 
 
 @dataclass
-class Run:
+class AuthoredRun:
     """The answers of one address: a model, a task where the model has several, and a sample index."""
 
     id: str
@@ -97,31 +101,29 @@ class Runs:
 
     def __init__(self, tables: Tables, dataset: str, extras: bool) -> None:
         self._tables, self._dataset, self._extras = tables, dataset, extras
-        self.by_address: dict[tuple[str, str, int], Run] = {}
-        self.by_key: dict[str, Run] = {}
+        self.by_address: dict[tuple[str, str, int], AuthoredRun] = {}
+        self.by_key: dict[str, AuthoredRun] = {}
         for row in tables.rows("responses"):
-            time = float(row.get("timestamp") or 0.0)
-            run = self.by_address.get(_address(row))
-            if run is None:
-                run = self.by_address[_address(row)] = Run("", "", time, time)
-            run.first, run.last = min(run.first, time), max(run.last, time)
-            run.author.total_samples = max(
-                run.author.total_samples, int(row.get("total_samples") or 1)
-            )
-            failed = row.get("outcome") == "errored" or bool(row.get("error"))
-            run.failed, run.ok = run.failed + failed, run.ok + (not failed)
-            if row.get("key"):
-                self.by_key[row["key"]] = run
+            self._add(row)
         models = [model for model, _, sample in self.by_address if not sample]
         taken: set[str] = set()
         for (model, task, sample), run in self.by_address.items():
             parts = (model, task if models.count(model) > 1 else "", str(sample or ""))
             run.author = Author(model, task, sample, run.author.total_samples)
             run.description = " ".join(filter(None, parts)) or "run"
-            run.id, number = _plain(run.description), 2
-            while run.id in taken:
-                run.id, number = f"{_plain(run.description)}-{number}", number + 1
+            run.id = free_name(_plain(run.description), taken, "-")
             taken.add(run.id)
+
+    def _add(self, row: Row) -> None:
+        time = float(row.get("timestamp") or 0.0)
+        run = self.by_address.setdefault(_address(row), AuthoredRun("", "", time, time))
+        run.first, run.last = min(run.first, time), max(run.last, time)
+        total = int(row.get("total_samples") or 1)
+        run.author.total_samples = max(run.author.total_samples, total)
+        failed = _is_failed(row)
+        run.failed, run.ok = run.failed + failed, run.ok + (not failed)
+        if row.get("key"):
+            self.by_key[row["key"]] = run
 
     def artefacts(self) -> Iterator[Artefact]:
         joining = Joining(self._tables) if "items" in self._tables else None
@@ -129,10 +131,10 @@ class Runs:
             cases = self._rows(address) if joining is None else _cases(joining, address)
             yield Artefact("run", self.overview(run), self._outputs(cases, run))
 
-    def overview(self, run: Run) -> Row:
+    def overview(self, run: AuthoredRun) -> Row:
         return to_json(self._overview(run))
 
-    def _overview(self, run: Run) -> RunOverview:
+    def _overview(self, run: AuthoredRun) -> RunOverview:
         return RunOverview(
             dataset_id=self._dataset,
             id=run.id,
@@ -144,7 +146,7 @@ class Runs:
             metadata={KEPT: msgspec.to_builtins(run.author)} if self._extras else {},
         )
 
-    def of(self, evaluation: Row) -> Run | None:
+    def of(self, evaluation: Row) -> AuthoredRun | None:
         """The run whose answer a label is about."""
         for key in evaluation.get("responses") or ():
             return self.by_key.get(key)
@@ -159,12 +161,11 @@ class Runs:
     def _rows(self, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
         return ((row, []) for row in self._tables.rows("responses") if _address(row) == address)
 
-    def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: Run) -> Iterator[Row]:
+    def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: AuthoredRun) -> Iterator[Row]:
         overview = self._overview(run)
         for row, evaluations in cases:
-            failed = row.get("outcome") == "errored" or bool(row.get("error"))
             output: Any = row.get("response") if row.get("output") is None else row["output"]
-            if failed:
+            if _is_failed(row):
                 output = to_json(FailedExampleRun(error_message=str(row.get("error") or "")))
             made: Row = {"run_id": run.id, "example_id": str(row["item_id"]), "output": output}
             if self._extras:
@@ -181,8 +182,13 @@ def _cases(joining: Joining, address: tuple[str, str, int]) -> Iterator[tuple[Ro
                 yield response, [row for _, row in evaluations]
 
 
-def _is_given(value: Any) -> bool:
-    return value is not None
+def _result_of(row: Row, label: str, before: Row) -> Row:
+    """Return a label as a field of its example's result; of several that failed the first."""
+    if row.get("outcome", "scored") == "scored":
+        values = [row[name] for name in ("value", "score", "passed") if row.get(name) is not None]
+        return {label: next(iter(values), None)}
+    error = str(row.get("error") or row.get("outcome"))
+    return {"error_message": before.get("error_message", error)}
 
 
 def _match(row: Row) -> Row:
@@ -193,30 +199,23 @@ def _match(row: Row) -> Row:
 
 def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Iterator[Artefact]:
     """An evaluation for each run with labels, and one for the matches of each label."""
-    labels: dict[str, tuple[Run, dict[str, Row]]] = {}
+    labels: dict[str, tuple[AuthoredRun, dict[str, Row]]] = {}
     matches: dict[str, dict[str, Row]] = {}
     strays = 0
     for row in tables.rows("evaluations"):
         example, label = str(row["item_id"]), str(row.get("label") or "")
-        if row.get("outcome") == "skipped":
+        outcome = row.get("outcome", "scored")
+        if outcome == "skipped":
             continue
         if row.get("players"):
-            played = matches.setdefault(label, {}).setdefault(
-                example, {"comparison_evaluations": []}
-            )
-            if row.get("outcome", "scored") == "scored":
-                played["comparison_evaluations"].append(_match(row))
-            continue
-        run = runs.of(row)
-        if run is None:
+            of_label = matches.setdefault(label, {})
+            played = of_label.setdefault(example, {"comparison_evaluations": []})
+            played["comparison_evaluations"] += [_match(row)] if outcome == "scored" else []
+        elif (run := runs.of(row)) is None:
             strays += 1
-            continue
-        result = labels.setdefault(run.id, (run, {}))[1].setdefault(example, {})
-        if row.get("outcome", "scored") == "scored":
-            values = (row.get(name) for name in ("value", "score", "passed"))
-            result[label] = next(filter(_is_given, values), None)
         else:
-            result.setdefault("error_message", str(row.get("error") or row.get("outcome")))
+            result = labels.setdefault(run.id, (run, {}))[1].setdefault(example, {})
+            result |= _result_of(row, label, result)
     if strays:
         note(
             f"{strays:,} evaluations are left out: it cannot be told which run's answer they are about"
@@ -229,7 +228,7 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
         yield _evaluation(_plain(f"{label} matches"), list(runs.by_address.values()), runs, results)
 
 
-def _evaluation(id: str, of: list[Run], runs: Runs, results: dict[str, Row]) -> Artefact:
+def _evaluation(id: str, of: list[AuthoredRun], runs: Runs, results: dict[str, Row]) -> Artefact:
     """An example whose labels all failed is a failure; one with some of them keeps those."""
     failed = {example for example, result in results.items() if result.keys() == {"error_message"}}
     start, end = min(run.first for run in of), max(run.last for run in of)
@@ -255,6 +254,10 @@ def _evaluation(id: str, of: list[Run], runs: Runs, results: dict[str, Row]) -> 
         for example, result in results.items()
     )
     return Artefact("evaluation", overview, list(rows))
+
+
+def _is_failed(row: Row) -> bool:
+    return row.get("outcome") == "errored" or bool(row.get("error"))
 
 
 def _address(row: Row) -> tuple[str, str, int]:

@@ -34,17 +34,17 @@ _overview = msgspec.json.Decoder(_Overview).decode
 
 
 def listed(folder: Path, names: Iterable[str]) -> Iterator[Listed]:
-    """What the original left in a folder whose entries have these names."""
+    """Yield what the original left in a folder whose entries have these names."""
     for kind in sorted({*names} & {*_KINDS}):
         for file in sorted((folder / kind).glob("*.json")):
             try:
                 overview = _overview(reading.content(file))
             except (ValueError, OSError, RecursionError):  # somebody else's file
                 continue
-            yield _listed(file.with_suffix(""), overview, is_run=kind == "runs")
+            yield _listing(file.with_suffix(""), overview, is_run=kind == "runs")
 
 
-def _listed(place: Path, overview: _Overview, *, is_run: bool) -> Listed:
+def _listing(place: Path, overview: _Overview, *, is_run: bool) -> Listed:
     failed = overview.failed_evaluation_count or overview.crashed_during_evaluation_count
     responses = overview.failed_example_count + overview.successful_example_count
     evaluations = failed + overview.successful_evaluation_count

@@ -67,7 +67,7 @@ def arguments_of(kind: type, ancestor: type) -> dict[str, Any]:
     return {name: argument for name, argument in settled_types if not isinstance(argument, TypeVar)}
 
 
-def settled(owner: object, types: dict[str, Any], name: str, method: str) -> Any:
+def settled_type(owner: object, types: dict[str, Any], name: str, method: str) -> Any:
     """The type of this name; a TypeError says how to give it where the classes do not."""
     if name not in types:
         raise TypeError(
@@ -85,11 +85,11 @@ def _arguments(kind: type, ancestor: type) -> tuple[Any, ...]:
         if isinstance(parent, type) and issubclass(parent, ancestor):
             variables: tuple[Any, ...] = getattr(parent, "__parameters__", ())
             types = dict(zip(variables, get_args(base) or variables, strict=True))
-            return tuple(_filled(argument, types) for argument in _arguments(parent, ancestor))
+            return tuple(_with_types(argument, types) for argument in _arguments(parent, ancestor))
     raise TypeError(f"{kind.__name__} does not inherit from {ancestor.__name__}")
 
 
-def _filled(argument: Any, types: dict[Any, Any]) -> Any:
+def _with_types(argument: Any, types: dict[Any, Any]) -> Any:
     if isinstance(argument, TypeVar):
         return types.get(argument, argument)
     variables = getattr(argument, "__parameters__", ())  # such as list[T]
@@ -106,7 +106,7 @@ def identity_of(logic: object) -> dict[str, Any]:
     return {
         "logic": name,
         "code": _code(type(logic)),
-        "attributes": _described(vars(logic), _DEPTH),
+        "attributes": _description(vars(logic), _DEPTH),
     }
 
 
@@ -124,10 +124,12 @@ def _code(kind: type) -> list[str]:
     return sorted(map(identity, functions.values()))
 
 
-def _described(value: Any, depth: int) -> Any:
+def _description(value: Any, depth: int) -> Any:
     """Data as it is, a function by its code, another object by its class and its attributes."""
     try:
-        return msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_dumped)
+        return msgspec.to_builtins(
+            value, str_keys=True, order="deterministic", enc_hook=_model_data
+        )
     except (TypeError, ValueError, RecursionError):  # a client, a lock, or something that has one
         pass
     if inspect.isroutine(value) or isinstance(value, partial):
@@ -138,28 +140,28 @@ def _described(value: Any, depth: int) -> Any:
     if not depth:
         return name
     if isinstance(value, (list, tuple)):
-        return [_described(each, depth - 1) for each in value]
+        return [_description(each, depth - 1) for each in value]
     attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return [name, {str(key): _described(each, depth - 1) for key, each in attributes.items()}]
+    return [name, {str(key): _description(each, depth - 1) for key, each in attributes.items()}]
 
 
 def _function(value: Any, depth: int) -> Any:
     """A function and what it was made with; those of one file are told apart by their lines."""
     if isinstance(value, partial):
-        return _described([value.func, value.args, value.keywords], depth)
+        return _description([value.func, value.args, value.keywords], depth)
     if inspect.ismethod(value):
-        return _described([value.__func__, value.__self__], depth)
+        return _description([value.__func__, value.__self__], depth)
     if not inspect.isfunction(value):
         return identity(value)
     cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
     return [
         identity(value),
         value.__code__.co_firstlineno,
-        _described([value.__defaults__, cells], depth),
+        _description([value.__defaults__, cells], depth),
     ]
 
 
-def _dumped(value: Any) -> Any:
+def _model_data(value: Any) -> Any:
     """No object but a model is asked what it holds: others, such as mocks, may answer anything."""
     if not is_pydantic(type(value)):
         raise TypeError

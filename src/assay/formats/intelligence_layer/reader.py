@@ -49,7 +49,7 @@ def intelligence_layer(path: Path, *, dataset: str = "") -> list[Foreign]:
 
 
 def is_overview(file: Path, kind: str) -> bool:
-    """Whether a file says what a run or an evaluation was."""
+    """Return whether a file says what a run or an evaluation was."""
     if not file.is_file() or f'"{_FIELDS[kind]}"'.encode() not in head_of(file):
         return False
     found = whole_json(file)
@@ -60,7 +60,7 @@ def is_overview(file: Path, kind: str) -> bool:
 
 
 def is_repository(folder: Path) -> bool:
-    """Whether there are runs or evaluations of the original, or of the library, below a folder."""
+    """Return whether there are runs or evaluations of the original, or of the library, below a folder."""
     for kind in _KINDS:
         for entry in (folder / kind).glob("*"):
             if entry.suffix == ".json" and is_overview(entry, kind):

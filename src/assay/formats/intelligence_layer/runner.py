@@ -25,7 +25,9 @@ from assay.formats.intelligence_layer.domain import (
     Example,
     ExampleOutput,
     FailedExampleRun,
+    RecoveryData,
     RunOverview,
+    chosen_fields,
 )
 from assay.formats.intelligence_layer.runs import RunRepository, StoredRunRepository
 from assay.formats.intelligence_layer.tasks import (
@@ -104,14 +106,13 @@ class Runner(Generic[Input, Output]):
         )
         chosen = islice(examples, num_examples or None)
         tmp_hash = self._run_hash(dataset_id, description or "")
-        recovery = (
+        found = (
             self._run_repository.finished_examples(tmp_hash) if resume_from_recovery_data else None
         )
-        run_id = recovery.run_id if recovery else str(uuid4())
-        store = self._store(
-            dataset_id, chosen, frozenset(recovery.finished_examples if recovery else ())
-        )
-        if recovery is None:
+        recovery = found or RecoveryData(run_id=str(uuid4()))
+        run_id = recovery.run_id
+        store = self._store(dataset_id, chosen, frozenset(recovery.finished_examples))
+        if found is None:
             self._run_repository.create_temporary_run_data(tmp_hash, run_id)
         task = ExampleTask(
             self._task,
@@ -121,9 +122,15 @@ class Runner(Generic[Input, Output]):
             store=None if self._has_own_rows() else self._storing(tmp_hash, run_id),
         )
         counts = _run(
-            store, dataset_id, run_id, task, max_workers, num_examples, resume_from_recovery_data
+            store,
+            task,
+            dataset_id,
+            max_workers,
+            id=run_id,
+            selection=Selection(items=num_examples or None),
+            retry_errors=resume_from_recovery_data,
         )
-        failed, successful = counts if self._has_own_rows() else self._counted(run_id)
+        failed, successful = counts if self._has_own_rows() else self._outcome_counts(run_id)
         overview = RunOverview(
             dataset_id=dataset_id,
             id=run_id,
@@ -131,9 +138,7 @@ class Runner(Generic[Input, Output]):
             end=utc_now(),
             failed_example_count=failed,
             successful_example_count=successful,
-            description=f"{self.description} : {description}" if description else self.description,
-            labels=set(labels or ()),
-            metadata=dict(metadata or {}),
+            **chosen_fields(self.description, description, labels, metadata),
         )
         self._run_repository.store_run_overview(overview)
         # last: until then a killed run can resume
@@ -143,7 +148,7 @@ class Runner(Generic[Input, Output]):
     def run_is_already_computed(
         self, metadata: SerializableDict, dataset_id: str | None = None
     ) -> bool:
-        """Whether this runner has finished a run with this metadata, which must say something;
+        """Return whether this runner has finished a run with this metadata, which must say something;
         `dataset_id` narrows that to one dataset."""
         try:
             overviews = list(self._run_repository.run_overviews())
@@ -170,7 +175,7 @@ class Runner(Generic[Input, Output]):
         return digest("intelligence-layer-run", canonical((*parts, run_description))).hex()
 
     def _has_own_rows(self) -> bool:
-        """Whether the engine can write its rows where the repository keeps them."""
+        """Return whether the engine can write its rows where the repository keeps them."""
         repository = self._run_repository
         return isinstance(repository, StoredRunRepository) and is_ours(
             type(repository).store_example_output
@@ -179,7 +184,7 @@ class Runner(Generic[Input, Output]):
     def _store(
         self, dataset_id: str, chosen: Iterable[Example[Any, Any]], finished: frozenset[str]
     ) -> Store:
-        """Where the engine reads and writes. Every input is looked at before anything runs: one
+        """Return the store that the engine reads and writes. Every input is looked at before anything runs: one
         that is not of the task's type is an error of the caller. Examples from elsewhere are held
         in memory while they run."""
         runs: Store = MemoryStore()
@@ -214,7 +219,7 @@ class Runner(Generic[Input, Output]):
 
         return make
 
-    def _counted(self, run_id: str) -> tuple[int, int]:
+    def _outcome_counts(self, run_id: str) -> tuple[int, int]:
         outputs = self._run_repository.example_outputs(run_id, self.output_type())
         failed = [isinstance(output.output, FailedExampleRun) for output in outputs]
         return sum(failed), len(failed) - sum(failed)
@@ -267,34 +272,26 @@ class _SharedTracer(TaskSpan):
 
 
 def _run(
-    store: Store,
-    dataset_id: str,
-    run_id: str,
-    task: ExampleTask,
-    max_workers: int,
-    num_examples: int | None,
-    retry_errors: bool,
+    store: Store, task: ExampleTask, dataset_id: str, max_workers: int, **options: Any
 ) -> tuple[int, int]:
     """Let the engine run the task: how many examples of the run have failed, and how many have
     not."""
-    limits, progress = {task.name: Limits(max_concurrency=max_workers)}, Progress()
-    engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=progress)
-    chosen = Selection(items=num_examples or None)
+    limits = {task.name: Limits(max_concurrency=max_workers)}
+    engine = Engine(store, limits=limits, stop=task.stop, grace=math.inf, progress=Progress())
     try:
-        with shown(progress, "Running Task"):
-            manifest = engine.run(
-                dataset_id, [task], id=run_id, selection=chosen, retry_errors=retry_errors
-            )
+        with show_progress(engine.progress, "Running Task"):
+            counts = engine.run(dataset_id, [task], **options).counts
     except AssayError:
         if task.failure is not None:
             raise task.failure from None
         raise
-    failed = manifest.counts.get("errored", 0)
-    return failed, sum(manifest.counts.get(outcome, 0) for outcome in ("ok", "refused", "skipped"))
+    return counts.get("errored", 0), sum(
+        counts.get(name, 0) for name in ("ok", "refused", "skipped")
+    )
 
 
 @contextmanager
-def shown(progress: Progress, title: str, name: str = "") -> Generator[None]:
+def show_progress(progress: Progress, title: str, name: str = "") -> Generator[None]:
     """Show these counters until the block ends, under this name instead of their own. What is
     printed meanwhile appears above them."""
     if not sys.stderr.isatty():

@@ -64,7 +64,7 @@ class StoredOutput(msgspec.Struct, gc=False):
 
 
 def answer_with(output: Any) -> Answer:
-    """What a row shows of an output."""
+    """Return what a row shows of an output."""
     value = to_json(output)
     if isinstance(value, str):
         return Answer(text=value, output=value if value == _NOTHING else None)
@@ -112,7 +112,7 @@ def output_of(
 
 
 def value_of(row: StoredOutput | Response, output_type: type[Output]) -> Output:
-    """What the task returned; the row must not be a failure's."""
+    """Return what the task returned; the row must not be a failure's."""
     text: Any = None if row.response == _NOTHING else row.response
     return from_json(text if row.output is None else row.output, output_type)
 
@@ -159,7 +159,7 @@ def overview_of(manifest: Manifest) -> RunOverview | None:
     )
 
 
-class _Mark(msgspec.Struct):
+class _SampleRow(msgspec.Struct):
     item_id: str
     sample_index: int = 0
 
@@ -169,11 +169,11 @@ class _Mark(msgspec.Struct):
         return self.sample_index == 0
 
 
-class Places:
+class RowPlaces:
     """Where the rows of each example are: those that have a value, as `mark` tells. Only what others append makes a new
     pass necessary to know the ids."""
 
-    def __init__(self, log: Log, mark: Any = _Mark) -> None:
+    def __init__(self, log: Log, mark: Any = _SampleRow) -> None:
         self.log = log
         self._mark = mark
         self._segments: list[Segment] | None = None
@@ -315,7 +315,7 @@ class RunRepository(ABC):
 
     @abstractmethod
     def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
-        """What is remembered of a run that was begun and not finished."""
+        """Return what is remembered of a run that was begun and not finished."""
 
     @final
     def delete_temporary_run_data(self, tmp_hash: str) -> None:
@@ -340,7 +340,7 @@ class StoredRunRepository(RunRepository):
         super().__init__()
         self.store = store
         self._storing, self._looking = threading.Lock(), threading.Lock()
-        self._places: dict[tuple[str, str], Places] = {}
+        self._places: dict[tuple[str, str], RowPlaces] = {}
         self._open_tracers: WeakValueDictionary[tuple[str, str], ExampleTracer] = (
             WeakValueDictionary()
         )
@@ -449,13 +449,13 @@ class StoredRunRepository(RunRepository):
             if position is not None:
                 yield decode_output(rows.log.read(position))
 
-    def _rows_in(self, run_id: str, name: str = "") -> Places:
+    def _rows_in(self, run_id: str, name: str = "") -> RowPlaces:
         with self._looking:
             places = self._places.get((run_id, name))
             if places is None:
                 if len(self._places) >= _KEPT:
                     self._places.clear()
-                places = self._places[run_id, name] = Places(self.store.log("run", run_id, name))
+                places = self._places[run_id, name] = RowPlaces(self.store.log("run", run_id, name))
             return places
 
 
@@ -512,7 +512,7 @@ class InMemoryRunRepository(StoredRunRepository):
 
 
 def run_store(repository: RunRepository, runs: Sequence[RunOverview], output_type: Any) -> Store:
-    """Where the engine finds the outputs of runs: the repository's own store, or a copy in memory."""
+    """Return the store in which the engine finds the outputs of runs: the repository's own, or a copy in memory."""
     stored = (
         repository.store_with(run.id for run in runs)
         if isinstance(repository, StoredRunRepository)

@@ -17,7 +17,7 @@ from assay.formats.intelligence_layer.domain import FailedExampleRun
 from assay.formats.intelligence_layer.logics import arguments_of
 from assay.formats.intelligence_layer.runs import answer_with
 from assay.formats.intelligence_layer.tracer import TaskSpan, Tracer
-from assay.formats.intelligence_layer.types import Input, Output, Record, from_json, to_json
+from assay.formats.intelligence_layer.types import Input, ModelRecord, Output, from_json, to_json
 from assay.interfaces import Answer, Work
 from assay.interfaces import Context as CallContext
 from assay.records import Item
@@ -32,7 +32,7 @@ MakeTracer = Callable[[str, str], Tracer]
 
 
 @dataclass(kw_only=True)
-class Token(Record):
+class Token(ModelRecord):
     token: str
     token_id: int
 
@@ -76,7 +76,7 @@ def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: objec
         "return" if part == "output" else part, _MISSING
     )
     if isinstance(annotation, str):
-        annotation = _evaluated(annotation, function)
+        annotation = _annotated_type(annotation, function)
     if isinstance(annotation, TypeVar):
         annotation = arguments_of(type(task), Task).get(part.capitalize(), _MISSING)
     if annotation is _MISSING:
@@ -88,7 +88,7 @@ def type_of(task: Task[Any, Any], part: Literal["input", "output"], owner: objec
     return annotation
 
 
-def _evaluated(annotation: str, function: Any) -> Any:
+def _annotated_type(annotation: str, function: Any) -> Any:
     """An annotation that is text, as all are after `from __future__ import annotations`."""
     try:
         return eval(annotation, getattr(function, "__globals__", {}))
@@ -97,7 +97,7 @@ def _evaluated(annotation: str, function: Any) -> Any:
 
 
 def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
-    """What the task was made with, as far as that is plain data: the attributes that its
+    """Return what the task was made with, as far as that is plain data: the attributes that its
     constructor's arguments became. Other attributes, and containers that may be filled while it
     runs, are not parameters but its memory."""
     parameters: dict[str, Any] = {}

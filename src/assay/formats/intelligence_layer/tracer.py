@@ -20,7 +20,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from assay.formats.intelligence_layer.types import Record, from_json, to_json
+from assay.formats.intelligence_layer.types import ModelRecord, from_json, to_json
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""
@@ -42,13 +42,13 @@ class SpanStatus(Enum):
 
 
 @dataclass(kw_only=True)
-class Context(Record):
+class Context(ModelRecord):
     trace_id: UUID
     span_id: UUID
 
 
 @dataclass(kw_only=True)
-class Event(Record):
+class Event(ModelRecord):
     """One log of a span."""
 
     name: str
@@ -58,19 +58,19 @@ class Event(Record):
 
 
 @dataclass(kw_only=True)
-class SpanAttributes(Record):
+class SpanAttributes(ModelRecord):
     type: SpanType = SpanType.SPAN
 
 
 @dataclass(kw_only=True)
-class TaskSpanAttributes(Record):
+class TaskSpanAttributes(ModelRecord):
     type: SpanType = SpanType.TASK_SPAN
     input: Any
     output: Any
 
 
 @dataclass(kw_only=True)
-class ExportedSpan(Record):
+class ExportedSpan(ModelRecord):
     """A closed span as all tracers give it to others."""
 
     context: Context
@@ -84,7 +84,7 @@ class ExportedSpan(Record):
 
 
 @dataclass(kw_only=True)
-class ErrorValue(Record):
+class ErrorValue(ModelRecord):
     error_type: str
     message: str
     stack_trace: str
@@ -170,7 +170,7 @@ class TaskSpan(Span):
 
     @abstractmethod
     def record_output(self, output: Any) -> None:
-        """What the task returned."""
+        """Record what the task returned."""
 
 
 class NoOpTracer(TaskSpan):
@@ -309,7 +309,7 @@ class InMemoryTaskSpan(InMemorySpan, TaskSpan):
 
 
 @dataclass(kw_only=True)
-class LogEntry(Record):
+class LogEntry(ModelRecord):
     """A log of a span."""
 
     message: str
@@ -349,7 +349,7 @@ class ExampleTracer(InMemoryTracer):
         spans: list[Row] = []
         _add_spans(root, None, spans)
         try:
-            line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_written)
+            line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_json_or_text)
         except (TypeError, ValueError, RecursionError) as error:
             bare = [{**span, "data": {"lost": str(error)}, "error": None} for span in spans]
             line = msgspec.json.encode({**row, "spans": bare})
@@ -421,7 +421,7 @@ def _logs(span: InMemorySpan) -> list[LogEntry]:
     return [entry for entry in span.entries if isinstance(entry, LogEntry)]
 
 
-def _written(value: Any) -> Any:
+def _json_or_text(value: Any) -> Any:
     try:
         return to_json(value)
     except TypeError:

@@ -32,14 +32,14 @@ class BadValue(UserError, ValueError):
 
 
 def is_ours(method: Any) -> bool:
-    """Whether a method of a repository is not one that the user has put in its place."""
+    """Return whether a method of a repository is not one that the user has put in its place."""
     return method.__module__.startswith("assay.")
 
 
 def to_json(value: Any, *, order: Literal["deterministic"] | None = None) -> Any:
     """The value as JSON holds it; a TypeError names the type that JSON cannot hold. With an
     `order`, equal sets and dicts are equal lists and dicts in every process."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_dumped, order=order)
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_value, order=order)
 
 
 def from_json(data: Any, type: type[T]) -> T:
@@ -50,7 +50,7 @@ def from_json(data: Any, type: type[T]) -> T:
     if is_pydantic(type):
         return _adapter(type).validate_json(msgspec.json.encode(data))
     try:
-        return msgspec.convert(data, type, dec_hook=_validated)
+        return msgspec.convert(data, type, dec_hook=_pydantic_value)
     except msgspec.ValidationError:
         if "pydantic" in sys.modules:
             _refuse_like_pydantic(data, type)
@@ -74,7 +74,7 @@ def _takes_all(type: Any) -> bool:
     return type is Any or type is object or type == JsonSerializable or isinstance(type, TypeVar)
 
 
-def _dumped(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json")
@@ -83,7 +83,7 @@ def _dumped(value: Any) -> Any:
     raise TypeError(f"a value of type {type(value).__qualname__} cannot be written as JSON")
 
 
-def _validated(type: Any, data: Any) -> Any:
+def _pydantic_value(type: Any, data: Any) -> Any:
     if not is_pydantic(type):
         raise TypeError(
             f"values of type {getattr(type, '__qualname__', type)} cannot be read from JSON"
@@ -103,7 +103,7 @@ def _refuse_like_pydantic(data: Any, type: Any) -> None:
 
 
 def is_pydantic(type: Any) -> bool:
-    """Whether pydantic has to read values of this type: one of its models, or something with such a
+    """Return whether pydantic has to read values of this type: one of its models, or something with such a
     type inside."""
     if "pydantic" not in sys.modules:
         return False
@@ -122,7 +122,7 @@ def _adapter(type: Any) -> Any:
     return TypeAdapter(type)
 
 
-class Record:
+class ModelRecord:
     """What code does with the original's pydantic models, for dataclasses: a dump, also as JSON,
     and the way back."""
 

@@ -46,7 +46,7 @@ def intelligence_layer(export: Export, *, extras: bool = True) -> list[str]:
     if export.path is None:
         raise UserError("intelligence_layer writes several files", fix="name a folder with -o")
     source = export.tables.source
-    files = Files(export.path)
+    files = OriginalFiles(export.path)
     if source.folder is not None and is_repository(source.folder):
         if source.folder.resolve() == export.path.resolve():
             raise UserError(
@@ -56,11 +56,11 @@ def intelligence_layer(export: Export, *, extras: bool = True) -> list[str]:
     else:
         export.tables.log("responses")  # an error where there are none
         for artefact in artefacts_of(export.tables, files.more.append, extras=extras):
-            files.put(artefact)
+            files.write_artefact(artefact)
     return files.notes()
 
 
-class Files:
+class OriginalFiles:
     """The files of the original. One that is there already and says something else is never replaced."""
 
     def __init__(self, folder: Path) -> None:
@@ -93,7 +93,7 @@ class Files:
         self._write(f"datasets/{name}/{name}.json", msgspec.json.encode(about))
         self._count("dataset")
 
-    def put(self, artefact: Artefact) -> None:
+    def write_artefact(self, artefact: Artefact) -> None:
         """A dataset, or an overview and the files of its examples."""
         if artefact.kind == "dataset":
             self.dataset(artefact.overview, artefact.items)
@@ -106,9 +106,9 @@ class Files:
         for row in artefact.examples:
             self._repeated += row["example_id"] in seen
             if row["example_id"] not in seen:
-                self._write(f"{below}/{self.name(row['example_id'])}.json", _indented(row))
+                self._write(f"{below}/{self.name(row['example_id'])}.json", _json_text(row))
             seen.add(row["example_id"])
-        self._write(f"{place}.json", _indented(_as_original(artefact.overview)))
+        self._write(f"{place}.json", _json_text(_as_original(artefact.overview)))
         self._count(artefact.kind)
 
     def notes(self) -> list[str]:
@@ -142,7 +142,7 @@ class Files:
         write_file(path, content)
 
 
-def _write_repository(root: Path, files: Files) -> None:
+def _write_repository(root: Path, files: OriginalFiles) -> None:
     """Everything that the library's repositories in a folder know, whoever wrote it."""
     datasets, runs = FileDatasetRepository(root), FileRunRepository(root)
     evaluations, aggregations = FileEvaluationRepository(root), FileAggregationRepository(root)
@@ -151,14 +151,18 @@ def _write_repository(root: Path, files: Files) -> None:
     traces = 0
     for id in _ids(root, "runs", runs.run_overview_ids):
         outputs = (to_json(output) for output in runs.example_outputs(id, _JSON))
-        files.put(Artefact("run", to_json(runs.run_overview(id)), outputs))
+        files.write_artefact(Artefact("run", to_json(runs.run_overview(id)), outputs))
         traces += sum(runs.trace_counts(id))
     for id in _ids(root, "evaluations", evaluations.evaluation_overview_ids):
         results = (_result(each) for each in evaluations.results(id, _JSON))
-        files.put(Artefact("evaluation", to_json(evaluations.evaluation_overview(id)), results))
+        files.write_artefact(
+            Artefact("evaluation", to_json(evaluations.evaluation_overview(id)), results)
+        )
     unfinished = [*_ids(root, "evaluations", evaluations.unfinished_ids)]
     for id in _ids(root, "aggregations", aggregations.aggregation_overview_ids):
-        files.put(Artefact("aggregation", to_json(aggregations.aggregation_overview(id, _JSON))))
+        files.write_artefact(
+            Artefact("aggregation", to_json(aggregations.aggregation_overview(id, _JSON)))
+        )
     for count, what in ((traces, "traces"), (len(unfinished), "evaluations without results")):
         if count:
             files.more.append(
@@ -186,5 +190,5 @@ def _as_original(overview: Row) -> Row:
     return {**kept, "evaluation_overviews": inside} if inside else kept
 
 
-def _indented(row: Row) -> bytes:
+def _json_text(row: Row) -> bytes:
     return msgspec.json.format(msgspec.json.encode(row), indent=2)

@@ -3,17 +3,23 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline, Rest, whole_json
+from assay.engine.experiment.imports.foreign import (
+    ForeignCase,
+    Headline,
+    Oddities,
+    Rest,
+    fields_of,
+    whole_json,
+)
 from assay.engine.experiment.imports.kept import restored
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import Row, content_of
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.reader import File
 from assay.formats.mixeval.verdicts import (
-    Tally,
+    VerdictTally,
     evaluation_from,
     id_of,
     item_from,
@@ -40,7 +46,7 @@ _SAID = {
 }
 
 
-class Answers:
+class MixEvalAnswers:
     """What models answered to one version of a benchmark."""
 
     def __init__(self, benchmark: str, version: str, files: list[File]) -> None:
@@ -53,10 +59,10 @@ class Answers:
     def _begin(self) -> None:
         """Forget what was read: how often each thing was odd, and the first of its places; what
         each model's verdicts counted; how many entries there are."""
-        self.rejected = self._asked = 0
-        self._odd: dict[str, list[Any]] = {}
+        self._asked = 0
+        self._odd = Oddities(_SAID)
         self._rest = Rest()
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, VerdictTally] = {}
         self._ids, self._pairs, self._apart = Seen(), Seen(), dict[int, str]()
         self._answered, self._whole = Seen(), Seen()
 
@@ -97,20 +103,16 @@ class Answers:
 
     def _look_at_status(self, folder: Path) -> None:
         for file in sorted(folder.glob("status_*.json")):
-            said = _object(file).get("status")
-            if isinstance(said, dict) and cast("Row", said).get("status") != "complete":
-                self._note("unfinished", str(file))
+            said = fields_of(whole_json(file)).get("status")
+            if isinstance(said, dict) and fields_of(said).get("status") != "complete":
+                self._odd.note("unfinished", str(file))
 
-    def _note(self, what: str, first: str) -> None:
-        self._odd.setdefault(what, [0, first])[0] += 1
-        self.rejected += what in ("broken", "no_id")
+    @property
+    def rejected(self) -> int:
+        return self._odd.count("broken") + self._odd.count("no_id")
 
     def notes(self) -> list[str]:
-        said = [
-            _SAID[what].format(count=count, first=first)
-            for what, (count, first) in self._odd.items()
-        ]
-        return [*said, *self._rest.notes()]
+        return [*self._odd.notes().values(), *self._rest.notes()]
 
     def headlines(self) -> list[Headline]:
         """The numbers of each model's `score.json`, with those that its verdicts give."""
@@ -119,7 +121,7 @@ class Answers:
             for folder in sorted({file.path.parent for file in files}):
                 scores = {
                     name: value
-                    for name, value in _object(folder / "score.json").items()
+                    for name, value in fields_of(whole_json(folder / "score.json")).items()
                     if type(value) in (int, float)
                 }
                 found += self._headlines(model, scores) if "overall" in scores else ()
@@ -167,7 +169,7 @@ class Answers:
     ) -> Iterator[ForeignCase]:
         """Yield the rows of verdicts; where no response file has a response, it comes from here.
         `answered`: there are such files."""
-        tally = self._tallies.setdefault(model, Tally())
+        tally = self._tallies.setdefault(model, VerdictTally())
         for path in paths:
             for place, row in self._rows(path):
                 label = _label(path, row)
@@ -179,7 +181,7 @@ class Answers:
                 if counted is not None:
                     tally.add(label, kind_of(row), str(row.get("benchmark_name") or ""), counted)
                 if evaluation.outcome == "unparsed" and "outcome" not in row:
-                    self._note("drawn", id)
+                    self._odd.note("drawn", id)
                 if id_hash(f"{model}\n{id}") in self._whole:
                     continue
                 stray = self._answer(row, model, place)
@@ -187,15 +189,15 @@ class Answers:
                     yield ForeignCase(evaluations=[evaluation])
                 else:
                     if answered:
-                        self._note("stray", id)
+                        self._odd.note("stray", id)
                     yield stray._replace(evaluations=[evaluation])
 
     def _rows(self, path: Path) -> Iterator[tuple[str, Row]]:
-        for place, row in file_entries(path, partial(self._note, "broken")):
-            if isinstance(row, dict) and cast("Row", row).get("id") not in (None, ""):
-                yield place, cast("Row", row)
+        for place, row in file_entries(path, partial(self._odd.note, "broken")):
+            if (fields := fields_of(row)).get("id") not in (None, ""):
+                yield place, fields
             else:
-                self._note("no_id", place)
+                self._odd.note("no_id", place)
 
     def _answer(self, row: Row, model: str, place: str) -> ForeignCase | None:
         """None for a second response of a model to one entry."""
@@ -208,7 +210,7 @@ class Answers:
             "mixeval", row, response_from(row, id, model, self._rest), place
         )
         if row.get("response") is None and evaluations is None and "outcome" not in row:
-            self._note("null", id)
+            self._odd.note("null", id)
         if evaluations is not None:
             self._whole.add(address)
         return ForeignCase(item=item, response=response, evaluations=evaluations or ())
@@ -222,17 +224,11 @@ class Answers:
             if "prompt" not in row:  # it names its entry and does not repeat it
                 return None
             id = self._apart[pair] = f"{id}~{pair:016x}"
-            self._note("apart", id)
+            self._odd.note("apart", id)
         return {**item_from(row, self.benchmark, whole=whole), "id": id}
 
     def _known_id(self, row: Row) -> str:
         return self._apart.get(_pair(row), "") or id_of(row) if self._apart else id_of(row)
-
-
-def _object(path: Path) -> Row:
-    """Return the object in a file; empty for anything else."""
-    found = whole_json(path)
-    return cast("Row", found) if isinstance(found, dict) else {}
 
 
 def _pair(row: Row) -> int:
@@ -242,7 +238,7 @@ def _pair(row: Row) -> int:
 
 
 def _label(path: Path, row: Row) -> str:
-    """What a file's verdicts are called: the rule, or the judge that its name says."""
+    """Return the label of a file's verdicts: the rule, or the judge that its name says."""
     if "eval_result" in row:
         return COMPATIBLE
     return next(

@@ -18,92 +18,93 @@ def command() -> None:
     """MixEval and MixEval-Hard: fixed prompts, careful parsing, fair scores."""
 
 
+_PARSERS = "rule-compat, judge, or file.py:function"
+_OPTIONS = (
+    click.option(
+        "--data",
+        required=True,
+        help="The data folder, a mixeval-<version> folder, or hf:NAME.",
+    ),
+    click.option("--version", default="", help="The data's version, such as 2024-08-11."),
+    click.option(
+        "--benchmark",
+        "benchmarks",
+        multiple=True,
+        default=["mixeval"],
+        help="mixeval or mixeval_hard; again.",
+    ),
+    click.option("-o", "--output-dir", default="", help="Where everything goes."),
+    click.option("--parser", default="", help=f"What reads the answers: {_PARSERS}."),
+    click.option("--free-form-parser", default="", help="The same for free-form answers."),
+    click.option(
+        "--multi-choice-parser", default="", help="The same for multiple choice, or rule."
+    ),
+    click.option(
+        "--judge",
+        default="",
+        metavar="MODEL",
+        help="The model that judges: type:name[@url].",
+    ),
+    click.option(
+        "--judge-prompts",
+        default="",
+        metavar="FILE",
+        help="The original's judge_prompts.py.",
+    ),
+    click.option(
+        "--base", is_flag=True, help="Base models: five examples come before each prompt."
+    ),
+    click.option(
+        "--five-shot",
+        default="",
+        metavar="FILE",
+        help="The original's evaluation_prompts.py.",
+    ),
+    click.option(
+        "--trim-base",
+        is_flag=True,
+        help="Cut off what a base model continued to ask itself.",
+    ),
+    click.option(
+        "--corrections",
+        default="",
+        metavar="FILE",
+        help="Entries to leave out or to correct.",
+    ),
+    click.option(
+        "-j",
+        "--max-concurrency",
+        type=click.IntRange(min=1),
+        help="Calls in flight, per model.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override a dotted key.",
+    ),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Replace score and verdict files that Assay did not write.",
+    ),
+    click.option("--retry-errors", is_flag=True, help="Try what failed again."),
+    trust_option,
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help="Events as JSON lines; the last line is the result.",
+    ),
+    click.option("--no-progress", is_flag=True, help="No progress display."),
+    click.option("--debug", is_flag=True, help="Show tracebacks."),
+)  # of both commands
+
+
 def _options(function: F) -> F:
-    """What both commands take."""
-    parsers = "rule-compat, judge, or file.py:function"
-    for option in reversed(
-        (
-            click.option(
-                "--data",
-                required=True,
-                help="The data folder, a mixeval-<version> folder, or hf:NAME.",
-            ),
-            click.option("--version", default="", help="The data's version, such as 2024-08-11."),
-            click.option(
-                "--benchmark",
-                "benchmarks",
-                multiple=True,
-                default=["mixeval"],
-                help="mixeval or mixeval_hard; again.",
-            ),
-            click.option("-o", "--output-dir", default="", help="Where everything goes."),
-            click.option("--parser", default="", help=f"What reads the answers: {parsers}."),
-            click.option("--free-form-parser", default="", help="The same for free-form answers."),
-            click.option(
-                "--multi-choice-parser", default="", help="The same for multiple choice, or rule."
-            ),
-            click.option(
-                "--judge",
-                default="",
-                metavar="MODEL",
-                help="The model that judges: type:name[@url].",
-            ),
-            click.option(
-                "--judge-prompts",
-                default="",
-                metavar="FILE",
-                help="The original's judge_prompts.py.",
-            ),
-            click.option(
-                "--base", is_flag=True, help="Base models: five examples come before each prompt."
-            ),
-            click.option(
-                "--five-shot",
-                default="",
-                metavar="FILE",
-                help="The original's evaluation_prompts.py.",
-            ),
-            click.option(
-                "--trim-base",
-                is_flag=True,
-                help="Cut off what a base model continued to ask itself.",
-            ),
-            click.option(
-                "--corrections",
-                default="",
-                metavar="FILE",
-                help="Entries to leave out or to correct.",
-            ),
-            click.option(
-                "-j",
-                "--max-concurrency",
-                type=click.IntRange(min=1),
-                help="Calls in flight, per model.",
-            ),
-            click.option(
-                "--set",
-                "settings",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Override a dotted key.",
-            ),
-            click.option(
-                "--force",
-                is_flag=True,
-                help="Replace score and verdict files that Assay did not write.",
-            ),
-            click.option("--retry-errors", is_flag=True, help="Try what failed again."),
-            trust_option,
-            click.option(
-                "--json",
-                "as_json",
-                is_flag=True,
-                help="Events as JSON lines; the last line is the result.",
-            ),
-            click.option("--no-progress", is_flag=True, help="No progress display."),
-            click.option("--debug", is_flag=True, help="Show tracebacks."),
-        )
-    ):
+    """Add the options that both commands take."""
+    for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
@@ -153,12 +154,12 @@ def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
     """Run what the flags describe and show its scores; exit 1 if the input had problems, or all rows of one failed."""
     from assay.cli._options import overrides
     from assay.cli._running import run_step
-    from assay.formats.mixeval.plans import Options
+    from assay.formats.mixeval.plans import MixEvalOptions
 
     as_json, no_progress = options.pop("as_json"), options.pop("no_progress")
     options.pop("debug")
     settings = overrides(options.pop("settings"))
-    step = make(Options(settings=settings, **options))
+    step = make(MixEvalOptions(settings=settings, **options))
     result = run_step(step, as_json=as_json, no_progress=no_progress)
     if as_json:
         import msgspec

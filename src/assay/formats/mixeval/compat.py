@@ -66,8 +66,8 @@ class Guesses:
 
 
 def is_right(response: str, targets: Iterable[str]) -> bool:
-    """Whether a free-form response holds one of the accepted answers."""
-    wanted = [value for target in targets for value in _normalised(target)]
+    """Return whether a free-form response holds one of the accepted answers."""
+    wanted = [value for target in targets for value in _normal_forms(target)]
     texts = [value for value in wanted if isinstance(value, str)]
     for found in predictions(response):
         if isinstance(found, str):
@@ -79,14 +79,16 @@ def is_right(response: str, targets: Iterable[str]) -> bool:
 
 
 def predictions(response: str) -> list[str | float]:
-    """What the response may be saying, each once: tails behind a cue, and the numbers in them."""
+    """Return what the response may be saying, each once: tails behind a cue, and the numbers in them."""
     whole = response.strip().strip(".").lower()
     tails = _tails(whole) or [whole]
     numeric = [tail for tail in tails if _DIGIT.search(tail)]
     numbers = [
         number for tail in numeric for pattern in _NUMBERS for number in pattern.findall(tail)
     ]
-    return list(dict.fromkeys(value for text in (*tails, *numbers) for value in _normalised(text)))
+    return list(
+        dict.fromkeys(value for text in (*tails, *numbers) for value in _normal_forms(text))
+    )
 
 
 def _tails(text: str) -> list[str]:
@@ -104,7 +106,7 @@ def _tails(text: str) -> list[str]:
     return tails
 
 
-def _normalised(text: str) -> list[str | float]:
+def _normal_forms(text: str) -> list[str | float]:
     text = text.strip()
     try:
         return [round(float(text.replace(",", "")), 2)]
@@ -122,7 +124,7 @@ _MEANINGFUL = (
 )
 
 
-def trimmed(response: str, *, multiple_choice: bool) -> str:
+def first_answer(response: str, *, multiple_choice: bool) -> str:
     """A base model's answer without the questions that it continued to ask itself."""
     answer = response.split("\n\n" if multiple_choice else "\n\n\nQuestion", 1)[0]
     return answer if _MEANINGFUL.search(answer) else response

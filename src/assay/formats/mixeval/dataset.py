@@ -11,10 +11,11 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from assay import reading
 from assay.engine.experiment.dataset import file_stamp
+from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.evaluation_prompts import (
     FREE_FORM,
@@ -109,7 +110,7 @@ def _from_file(path: Path, kind: str) -> Generator[Placed]:
 
 
 def _on_hub(kind: str, version: str, benchmark: str) -> dict[str, str]:
-    """Where a kind's entries are in the dataset. The hub has no versions of the data, only revisions of its own."""
+    """Return the place of a kind's entries in the dataset. The hub has no versions of the data, only revisions of its own."""
     revision = "" if _DATE.fullmatch(version) else version
     return {
         "subset": _HUB[benchmark_name(benchmark)],
@@ -179,7 +180,7 @@ def mixeval(
 
 
 def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> Row:
-    """What tells that the files are still those that were read."""
+    """Return what tells that the files are still those that were read."""
     if name.startswith("hf:"):
         of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
         return {
@@ -195,7 +196,7 @@ def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params:
 
 def item_row(entry: Row, kind: str, id: str, *, benchmark: str, prefix: str = "") -> Row:
     made = plain_row(entry, kind, f"{kind}/{id}", benchmark)
-    made["data"]["formated_input"] = formatted(entry, kind, prefix)
+    made["data"]["formated_input"] = prompt_text(entry, kind, prefix)
     return made
 
 
@@ -215,7 +216,7 @@ def plain_row(entry: Row, kind: str, id: str, benchmark: str) -> Row:
     }
 
 
-def formatted(entry: Row, kind: str, prefix: str = "") -> str:
+def prompt_text(entry: Row, kind: str, prefix: str = "") -> str:
     make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
     return f"{prefix}{make(entry)}\n" if prefix else make(entry)
 
@@ -241,7 +242,7 @@ def content_of(entry: Row) -> str:
 
 
 def problem_of(entry: Row, kind: str) -> str | None:
-    """What is wrong with an entry, or None."""
+    """Return what is wrong with an entry, or None."""
     for key in ("prompt", "benchmark_name"):
         if not isinstance(entry.get(key), str):
             return f"it has no `{key}`"
@@ -250,21 +251,25 @@ def problem_of(entry: Row, kind: str) -> str | None:
     target: Any = entry.get("target")
     if not isinstance(target, list) or not target:
         return "`target` must be a list with at least one answer"
-    if kind == FREE_FORM:
-        return None if all(isinstance(one, str) for one in target) else "its targets must be texts"
-    options: Any = entry.get("options")
-    if not isinstance(options, list) or not 2 <= len(options) <= _MOST_OPTIONS:
-        count = len(options) if isinstance(options, list) else 0
+    if kind == MULTIPLE_CHOICE:
+        return _problem_of_options(list_of(entry.get("options")), target)
+    return None if all(isinstance(one, str) for one in target) else "its targets must be texts"
+
+
+def _problem_of_options(options: list[Any], target: list[Any]) -> str | None:
+    count = len(options)
+    if not 2 <= count <= _MOST_OPTIONS:
         what = "1 option" if count == 1 else f"{count} options"
         return f"it has {what}, two to {_MOST_OPTIONS} are needed; leave it out with a corrections file"
-    if type(target[0]) is not int or not 0 <= target[0] < len(options):
-        return f"its target {target!r} is none of its {len(options)} options (counted from 0)"
+    if type(target[0]) is not int or not 0 <= target[0] < count:
+        return f"its target {target!r} is none of its {count} options (counted from 0)"
     return None
 
 
 # ---- corrections
 
 _NO_CHANGE: Row = {}
+_CORRECTED = ("target", "options", "prompt", "context")
 
 
 def read_corrections(path: str) -> dict[str, Row | None]:
@@ -276,23 +281,25 @@ def read_corrections(path: str) -> dict[str, Row | None]:
     try:
         with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:
-                id = str(key or (row.get("id") if isinstance(row, dict) else ""))
-                if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
-                    raise UserError(
-                        f"a correction needs an id such as free-form/12, found {id!r}", where=path
-                    )
-                changed = {
-                    key: value
-                    for key, value in row.items()
-                    if key in ("target", "options", "prompt", "context")
-                }
-                if not row.get("exclude") and not changed:
-                    raise UserError(
-                        f"the correction of {id!r} changes nothing", where=path, fix="add `target`"
-                    )
-                found[id] = None if row.get("exclude") else changed
+                id = str(key or fields_of(row).get("id", ""))
+                found[id] = _correction(id, row, path)
     except OSError as error:
         raise UserError(f"the corrections cannot be read: {error.strerror}", where=path) from None
     except BrokenJson as error:
         raise UserError(f"the corrections are not JSON: {error}", where=path) from None
     return found
+
+
+def _correction(id: str, row: Any, path: str) -> Row | None:
+    """Return the changed keys of an entry; None for one that is left out."""
+    if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
+        what = f"a correction needs an id such as free-form/12, found {id!r}"
+        raise UserError(what, where=path)
+    fields = cast("Row", row)
+    if fields.get("exclude"):
+        return None
+    changed = {key: value for key, value in fields.items() if key in _CORRECTED}
+    if not changed:
+        what = f"the correction of {id!r} changes nothing"
+        raise UserError(what, where=path, fix="add `target`")
+    return changed

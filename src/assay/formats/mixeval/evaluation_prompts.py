@@ -71,16 +71,18 @@ def _context(entry: Mapping[str, Any]) -> str:
 
 def five_shot_prefixes(file: str | Path | None = None) -> dict[str, str]:
     """The two prefixes by name, from a file or from where the environment says they are."""
-    found = file or os.environ.get("MIXEVAL_FIVE_SHOT") or _installed()
+    found = file or os.environ.get("MIXEVAL_FIVE_SHOT") or _installed_file()
     if not found:
         raise UserError(
             "the five examples for base models are not part of Assay",
             fix="name the original's evaluation_prompts.py with --five-shot FILE or in MIXEVAL_FIVE_SHOT",
         )
     path = Path(found)
-    source = _read(path, "five examples")
+    source = _text_of(path, "five examples")
     texts = (
-        _of_json(source) if path.suffix == ".json" else _literals(_parsed(source, path, "file is"))
+        _of_json(source)
+        if path.suffix == ".json"
+        else _literals(_syntax_tree(source, path, "file is"))
     )
     for name, expected in HASHES.items():
         if name not in texts:
@@ -99,7 +101,7 @@ def five_shot_prefixes(file: str | Path | None = None) -> dict[str, str]:
     return {name: texts[name] for name in HASHES}
 
 
-def _installed() -> str | None:
+def _installed_file() -> str | None:
     try:
         spec = find_spec(_PACKAGE)
     except (ImportError, ValueError):
@@ -136,14 +138,14 @@ def _literals(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _read(path: Path, what: str) -> str:
+def _text_of(path: Path, what: str) -> str:
     try:
         return reading.text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the {what} cannot be read: {error}", where=str(path)) from None
 
 
-def _parsed(source: str, path: Path, what: str) -> ast.Module:
+def _syntax_tree(source: str, path: Path, what: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -186,7 +188,7 @@ def original_prompts(file: str | Path) -> dict[str, str]:
     """The user's copy of both texts, by kind, with their places as `{P}`, `{G}`, `{O}` and `{R}`."""
     path = Path(file).expanduser()
     texts = list(
-        (_in_json if path.suffix == ".json" else _in_python)(_read(path, "judge prompts"), path)
+        (_in_json if path.suffix == ".json" else _in_python)(_text_of(path, "judge prompts"), path)
     )
     found: dict[str, str] = {}
     for kind, original in ORIGINALS.items():
@@ -240,7 +242,7 @@ def _in_json(source: str, path: Path) -> Iterator[str]:
 
 def _in_python(source: str, path: Path) -> Iterator[str]:
     """Every text of a Python file; the values of an f-string become fields."""
-    for node in ast.walk(_parsed(source, path, "judge prompts are")):
+    for node in ast.walk(_syntax_tree(source, path, "judge prompts are")):
         if isinstance(node, ast.JoinedStr):
             yield "".join(_part(part) for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):

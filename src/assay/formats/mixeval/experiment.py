@@ -5,7 +5,7 @@ twice, and every other command can read it. The original's files are written fro
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,8 +22,8 @@ from assay.engine.experiment.imports.rows import import_rows
 from assay.errors import UserError
 from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import (
-    Joined,
-    Written,
+    EntryRows,
+    ModelFolder,
     refuse_others,
     scores_of,
     verdict_files,
@@ -34,7 +34,7 @@ from assay.formats.mixeval.files import (
 from assay.formats.mixeval.finding import ModelFiles, find_responses
 from assay.formats.mixeval.metric import OVERALL, ModelScores
 from assay.formats.mixeval.plans import (
-    Options,
+    MixEvalOptions,
     Parsers,
     benchmarks_of,
     config_of,
@@ -45,9 +45,10 @@ from assay.formats.mixeval.responses import HARMLESS, Import
 from assay.store.files import safe_name
 from assay.store.repositories import DatasetRepository
 from assay.store.seal import seal
+from assay.store.sealed import seal_folder
 
 
-class Scored(msgspec.Struct, kw_only=True):
+class BenchmarkScores(msgspec.Struct, kw_only=True):
     """The scores of all models on one benchmark, and where their rows and files are."""
 
     benchmark: str
@@ -57,11 +58,11 @@ class Scored(msgspec.Struct, kw_only=True):
     folders: list[str] = []
 
 
-class Result(msgspec.Struct, kw_only=True):
+class MixEvalResult(msgspec.Struct, kw_only=True):
     """What a command left behind. `problems` are those of the input: what could be scored was. `errors` says why rows
     failed, `failed` names the models and judges of which every row did."""
 
-    scored: list[Scored] = []
+    scored: list[BenchmarkScores] = []
     problems: list[str] = []
     errors: list[str] = []
     failed: list[str] = []
@@ -71,13 +72,13 @@ class Result(msgspec.Struct, kw_only=True):
 class _Flow:
     """What both flows begin with."""
 
-    def __init__(self, options: Options, folder: str) -> None:
+    def __init__(self, options: MixEvalOptions, folder: str) -> None:
         self.options = options
         self.progress = Progress()
         self.version = version_of(options)
         self.benchmarks = benchmarks_of(options, self.version)
         self.root = Path(options.output_dir or folder)
-        self.result = Result(notes=self.progress.notes)
+        self.result = MixEvalResult(notes=self.progress.notes)
 
     def _experiment(
         self,
@@ -100,11 +101,11 @@ class _Flow:
         self.progress.lanes.clear()  # the display shows one experiment at a time
         return experiment
 
-    def _refuse_others(self, written: Written, parsers: Parsers, *, experiment: bool) -> None:
+    def _refuse_others(self, place: ModelFolder, parsers: Parsers, *, experiment: bool) -> None:
         """Before anything is spent: files of scores and verdicts are replaced only where Assay wrote them."""
         if not self.options.force:
             verdicts = [] if self.options.judged else verdict_files(parsers)
-            written.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
+            place.refuse_others([*verdicts, "score.json", "scores.json"], experiment=experiment)
 
     def _scores(
         self,
@@ -113,7 +114,7 @@ class _Flow:
         parsers: Parsers,
         benchmark: str,
         model: str = "",
-    ) -> tuple[Joined, list[ModelScores]]:
+    ) -> tuple[EntryRows, list[ModelScores]]:
         """Return the scores of an experiment, of all its models or of the one whose responses are
         in an order of their own; tell why rows failed. What responses lack was told when they were
         read."""
@@ -127,7 +128,7 @@ class _Flow:
         self.result.errors += [f"{where}: {line}" for line in lines]
         self.result.failed += [f"{name} on {where}" for name in done.failed]
         store, id = experiment.store, experiment.id
-        joined = Joined(store, id, file_order=bool(model))
+        joined = EntryRows(store, id, file_order=bool(model))
         dataset = store.manifest("dataset", id)
         entries = dataset.counts.get("items", 0) if dataset else 0
         scores = scores_of(done.metrics, parsers.shown, joined, entries)
@@ -140,33 +141,33 @@ class _Flow:
 
     def _write_model(
         self,
-        joined: Joined,
+        joined: EntryRows,
         model: str,
-        written: Written,
+        place: ModelFolder,
         parsers: Parsers,
         scores: Sequence[ModelScores],
     ) -> None:
         if not self.options.judged:
-            write_verdicts(joined, model, written, parsers, trim_base=self.options.trim_base)
-        write_scores(written, [entry for entry in scores if entry.model == model])
+            write_verdicts(joined, model, place, parsers, trim_base=self.options.trim_base)
+        write_scores(place, [entry for entry in scores if entry.model == model])
 
 
 class MixEvalRun(_Flow):
     """Models on the entries of one or several benchmarks."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: MixEvalOptions) -> None:
         if not options.models:
             raise UserError(
                 "which model runs?", fix="name it with -m, such as -m demo:small or -m NAME@URL"
             )
         super().__init__(options, "mixeval_responses")
 
-    async def run(self, stop: Stop | None = None) -> Result:
+    async def run(self, stop: Stop | None = None) -> MixEvalResult:
         for benchmark in self.benchmarks:
             self.result.scored.append(await self._benchmark(benchmark, stop))
         return self.result
 
-    async def _benchmark(self, benchmark: str, stop: Stop | None) -> Scored:
+    async def _benchmark(self, benchmark: str, stop: Stop | None) -> BenchmarkScores:
         folder = self.root / benchmark / safe_name(self.version)
         config, parsers = config_of(self.options, benchmark, self.version, folder, "run")
         chosen = [model.name for model in config.models if not model.helper]
@@ -174,46 +175,46 @@ class MixEvalRun(_Flow):
             config, models=[*config.models, *earlier_models(folder, config)]
         )
         experiment = self._experiment(config, chosen)
-        stored = Joined(experiment.store, experiment.id, file_order=False)
+        stored = EntryRows(experiment.store, experiment.id, file_order=False)
         for model in (model.name for model in config.models if not model.helper):
-            written = self._written(model, benchmark)
-            self._refuse_others(written, parsers, experiment=False)
-            refuse_others(stored, model, written, benchmark)
+            place = self._place(model, benchmark)
+            self._refuse_others(place, parsers, experiment=False)
+            refuse_others(stored, model, place, benchmark)
         done = await experiment.run(stop)
         return await asyncio.to_thread(self._write, experiment, done, parsers, benchmark)
 
     def _write(
         self, experiment: Experiment, done: ExperimentResult, parsers: Parsers, benchmark: str
-    ) -> Scored:
+    ) -> BenchmarkScores:
         joined, scores = self._scores(experiment, done, parsers, benchmark)
         folders = [str(self.root / benchmark / safe_name(self.version))]
         for model in joined.models:
-            written = self._written(model, benchmark)
-            write_responses(joined, model, written, benchmark, self.options.layout)
-            self._write_model(joined, model, written, parsers, scores)
-            folders.append(str(written.folder))
+            place = self._place(model, benchmark)
+            write_responses(joined, model, place, benchmark, self.options.layout)
+            self._write_model(joined, model, place, parsers, scores)
+            folders.append(str(place.folder))
         level = experiment.config.ci_level
-        return Scored(
+        return BenchmarkScores(
             benchmark=benchmark, version=self.version, level=level, scores=scores, folders=folders
         )
 
-    def _written(self, model: str, benchmark: str) -> Written:
-        return Written(self.root / safe_name(model) / benchmark / safe_name(self.version))
+    def _place(self, model: str, benchmark: str) -> ModelFolder:
+        return ModelFolder(self.root / safe_name(model) / benchmark / safe_name(self.version))
 
 
 class MixEvalScore(_Flow):
     """Response files made elsewhere, of one or several models."""
 
-    def __init__(self, paths: Sequence[str], options: Options) -> None:
+    def __init__(self, paths: Sequence[str], options: MixEvalOptions) -> None:
         super().__init__(options, "mixeval_scores")
         self.paths = paths
         self._first: dict[str, Experiment] = {}
 
-    async def run(self, stop: Stop | None = None) -> Result:
+    async def run(self, stop: Stop | None = None) -> MixEvalResult:
         """A model whose files cannot be scored is a problem of the result, unless there is no other."""
         result = self.result
         for benchmark in self.benchmarks:
-            scored = Scored(benchmark=benchmark, version=self.version)
+            scored = BenchmarkScores(benchmark=benchmark, version=self.version)
             refused: list[tuple[str, UserError]] = []
             for files in find_responses(
                 self.paths, benchmark, self.version, judged=self.options.judged
@@ -228,25 +229,29 @@ class MixEvalScore(_Flow):
             result.scored.append(scored)
         return result
 
+    def _tell_odd(self, odd: Mapping[str, str], where: str) -> None:
+        for what, said in odd.items():
+            told = self.progress.notes if what in HARMLESS else self.result.problems
+            told.append(f"{where}: {said}")
+
     async def _model(
-        self, files: ModelFiles, benchmark: str, scored: Scored, stop: Stop | None
+        self, files: ModelFiles, benchmark: str, scored: BenchmarkScores, stop: Stop | None
     ) -> None:
         folder = self.root / safe_name(files.model) / benchmark / safe_name(self.version)
         folder = folder / "judged" if self.options.judged else folder
         config, parsers = config_of(self.options, benchmark, self.version, folder, "evaluate")
-        written = Written(folder)
-        self._refuse_others(written, parsers, experiment=True)
+        place = ModelFolder(folder)
+        self._refuse_others(place, parsers, experiment=True)
         experiment = self._experiment(config, mode="evaluation")
         _share_items(self._first.setdefault(benchmark, experiment), experiment)
-        for what, said in (await asyncio.to_thread(_import, experiment, files)).items():
-            (self.progress.notes if what in HARMLESS else self.result.problems).append(
-                f"{files.model} on {benchmark}: {said}"
-            )
+        odd = await asyncio.to_thread(_import, experiment, files)
+        self._tell_odd(odd, f"{files.model} on {benchmark}")
         done = await experiment.run(stop)
         joined, scores = await asyncio.to_thread(
             self._scores, experiment, done, parsers, benchmark, files.model
         )
-        await asyncio.to_thread(self._write_model, joined, files.model, written, parsers, scores)
+        await asyncio.to_thread(self._write_model, joined, files.model, place, parsers, scores)
+        await asyncio.to_thread(seal_folder, folder)
         scored.level = experiment.config.ci_level
         scored.scores += scores
         scored.folders.append(str(folder))
@@ -273,7 +278,7 @@ def _import(experiment: Experiment, files: ModelFiles) -> dict[str, str]:
             name=experiment.config.name,
         )
         if imported.read:
-            manifest.metadata = {**manifest.metadata, "odd": imported.problems()}
+            manifest.metadata = {**manifest.metadata, "odd": imported.odd.notes()}
             store.put_manifest(manifest)
     return manifest.metadata.get("odd", {})
 

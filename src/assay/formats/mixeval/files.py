@@ -1,16 +1,12 @@
 """What MixEval keeps of a model: response files, verdict files and `score.json`, under the original's names.
 
 All are projections of the engine's rows, written in the order of the response file; of each row only its place is held.
-
-Which files of a model's folder Assay wrote: what others wrote is not replaced.
-
-`written.json` has the digest of each file.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from hashlib import blake2b
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -22,63 +18,39 @@ from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
-from assay.formats.mixeval.metric import OVERALL, SCORE, Cell, ModelScores
+from assay.formats.mixeval.metric import OVERALL, SCORE, ModelScores, ScoreCell
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
 from assay.interfaces import Log, Store
 from assay.records import MetricRow
-from assay.store.files import safe_name, write_file
+from assay.store.files import safe_name
+from assay.store.ledger import adopt, claim, digest_of, was_written, write_named
+from assay.store.lock import LOCK
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
 from assay.store.table.decode import read_rows
-from assay.store.written import digest_of
 
 _LIST = "written.json"
 
 
-class _File(msgspec.Struct):
+class _Listed(msgspec.Struct):
     digest: str
     begun: int = 0  # lines of another tool, which an earlier version went on with
 
 
-class Written:
-    """What Assay wrote into one folder."""
+class ModelFolder:
+    """The folder of a model's files; what others wrote there is not replaced."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._entries: dict[str, _File] = {}
-        file = folder / _LIST
-        if file.exists():
-            try:
-                self._entries = msgspec.json.decode(reading.content(file), type=dict[str, _File])
-            except msgspec.MsgspecError as error:
-                raise UserError(
-                    f"the list of files is broken: {error}", where=str(file), fix="remove it"
-                ) from None
-        elif (
-            folder / "scores.json"
-        ).exists():  # of a version that kept no list; no other tool writes such a file
-            made = [
-                path
-                for pattern in ("judge_results_*.jsonl", "score*.json")
-                for path in folder.glob(pattern)
-            ]
-            self._entries = {path.name: _File(digest_of(path)) for path in made}
+        adopt(folder, _listed_digests(folder))
 
     def is_ours(self, name: str) -> bool:
-        """Whether the file is as Assay left it, or not there at all."""
-        path, entry = self.folder / name, self._entries.get(name)
-        return not path.exists() or (
-            entry is not None and not entry.begun and entry.digest == digest_of(path)
-        )
+        """Return whether the file is as Assay left it, or not there at all."""
+        return not (self.folder / name).exists() or was_written(self.folder / name)
 
     def claim(self, name: str, content: Iterable[bytes]) -> None:
-        """Remember a file that holds exactly what Assay would write: of a version that kept no list, or killed
-        between the two."""
+        """Record a file that holds exactly what Assay would write: of a version that kept no list."""
         if not self.is_ours(name):
-            made = blake2b(digest_size=16)
-            for part in content:
-                made.update(part)
-            if made.hexdigest() == digest_of(self.folder / name):
-                self._note(name, made.hexdigest())
+            claim(self.folder / name, content)
 
     def refuse_others(
         self,
@@ -89,7 +61,7 @@ class Written:
     ) -> None:
         """Raise if a file would be replaced that is not as Assay left it; `experiment`: that is kept here, too."""
         theirs = [name for name in names if not self.is_ours(name)]
-        if experiment and not (self.folder / MANIFEST).exists():
+        if experiment and not any((self.folder / name).exists() for name in (MANIFEST, LOCK)):
             theirs += [name for name in EXPERIMENT_FILES if (self.folder / name).exists()]
         if theirs:
             raise UserError(
@@ -98,71 +70,65 @@ class Written:
                 fix=fix,
             )
 
-    def write(self, name: str, content: Iterable[bytes]) -> None:
-        """Write a file and remember it."""
-        made = blake2b(digest_size=16)
-
-        def passing() -> Iterator[bytes]:
-            for part in content:
-                made.update(part)
-                yield part
-
-        write_file(self.folder / name, passing())
-        self._note(name, made.hexdigest())
+    def write(self, name: str, content: bytes | Iterable[bytes]) -> None:
+        write_named(self.folder / name, content, force=True)
 
     def remove(self, name: str) -> None:
         (self.folder / name).unlink(missing_ok=True)
-        self._entries.pop(name, None)
 
-    def _note(self, name: str, made: str) -> None:
-        self._entries[name] = _File(made)
-        write_file(
-            self.folder / _LIST,
-            msgspec.json.format(msgspec.json.encode(self._entries), indent=2) + b"\n",
-        )
+
+def _listed_digests(folder: Path) -> dict[str, str]:
+    """Return the digests of the files that earlier versions wrote, which had a list of their own
+    or none."""
+    file = folder / _LIST
+    if file.exists():
+        try:
+            listed = msgspec.json.decode(reading.content(file), type=dict[str, _Listed])
+        except msgspec.MsgspecError as error:
+            raise UserError(
+                f"the list of files is broken: {error}", where=str(file), fix="remove it"
+            ) from None
+        return {name: entry.digest for name, entry in listed.items() if not entry.begun}
+    if not (folder / "scores.json").exists():
+        return {}
+    # of a version without a list; no other tool writes such a file
+    patterns = ("judge_results_*.jsonl", "score*.json")
+    made = (path for pattern in patterns for path in folder.glob(pattern))
+    return {path.name: digest_of(path) for path in made}
 
 
 Places = dict[str, int]  # by the id of an entry: where its row is in a log
 _SHORT = {FREE_FORM: "ff", MULTIPLE_CHOICE: "mp"}
 
 
-class _Named(msgspec.Struct):
+class _Entry(msgspec.Struct):
+    id: str
+    data: dict[str, msgspec.Raw]
+    ground_truth: msgspec.Raw
+    metadata: dict[str, Any] = {}
+
+
+class _EntryRow(msgspec.Struct):
+    """What is needed of a response, or of a verdict."""
+
     item_id: str
     model_name: str = ""
     scorer: str = ""
     sample_index: int = 0
     part: tuple[int, int] = (0, 1)
-
-
-class _Metadata(msgspec.Struct):
-    benchmark_name: str = ""
-
-
-class _Entry(msgspec.Struct):
-    id: str
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
-class _Item(msgspec.Struct):
-    id: str
-    data: dict[str, msgspec.Raw]
-    ground_truth: msgspec.Raw
-
-
-class _Answer(msgspec.Struct):
-    response: msgspec.Raw
-    outcome: str = "ok"
-
-
-class _Verdict(msgspec.Struct):
+    response: msgspec.Raw = msgspec.Raw(b'""')
+    outcome: str = "scored"
     passed: bool | None = None
     score: float | None = None
-    outcome: str = "scored"
     error: str | None = None
     detailed_results: Row = {}
 
 
-class Joined:
+_decode_entry = msgspec.json.Decoder(_Entry).decode
+_decode_row = msgspec.json.Decoder(_EntryRow).decode
+
+
+class EntryRows:
     """The rows of one experiment by entry: where its item, each model's response and each verdict are in their logs."""
 
     def __init__(self, store: Store, id: str, *, file_order: bool) -> None:
@@ -174,7 +140,7 @@ class Joined:
     def _entries(self) -> dict[str, tuple[int, str]]:
         """The place and the benchmark of each entry, in the order of the data."""
         return {
-            row.id: (position, row.metadata.benchmark_name)
+            row.id: (position, row.metadata.get("benchmark_name", ""))
             for position, row in read_rows(self.items, _Entry)
         }
 
@@ -195,99 +161,87 @@ class Joined:
         return sorted(self._responses)
 
     def missing(self, model: str, scorers: tuple[str, str]) -> Counter[str]:
-        """How many entries of each benchmark have no verdict by the scorer of their kind."""
-        verdicts = dict(
-            zip(
-                _SHORT, (self._verdicts.get((model, scorer), {}) for scorer in scorers), strict=True
-            )
-        )
-        entries = self._entries.items()
-        return Counter(
-            benchmark for id, (_, benchmark) in entries if id not in verdicts[id.partition("/")[0]]
-        )
+        """Count the entries of each benchmark without a verdict by the scorer of their kind."""
+        by_kind = zip(_SHORT, scorers, strict=True)
+        verdicts = {kind: self._verdicts.get((model, scorer), {}) for kind, scorer in by_kind}
+        found: Counter[str] = Counter()
+        for id, (_, benchmark) in self._entries.items():
+            found[benchmark] += id not in verdicts[id.partition("/")[0]]
+        return +found
 
     def response_rows(self, model: str, kind: str) -> Iterator[Row]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
-        return (row for row, _ in self._rows(model, kind, None))
+        return (row for _, row in self._rows(model, kind))
 
     def verdict_rows(
         self, model: str, kind: str, scorer: str, *, trim_base: bool = False
     ) -> Iterator[Row]:
         """The same rows with the verdict of a parser or a judge, in the original's keys."""
-        guesses = compat.Guesses()
-        for row, verdict in self._rows(model, kind, self._verdicts.get((model, scorer))):
-            if verdict is not None:
-                yield {**row, **_said(row, verdict, kind, scorer, guesses, trim_base)}
+        guesses, places = compat.Guesses(), self._verdicts.get((model, scorer), {})
+        for id, row in self._rows(model, kind):
+            if id not in places:
+                continue
+            verdict = _decode_row(self.evaluations.read(places[id]))
+            if scorer != COMPATIBLE:
+                yield row | _judge_fields(verdict, kind)
+            elif kind == FREE_FORM:
+                yield row | _rule_fields(verdict, _predictions(row, trim_base))
+            elif verdict.outcome != "unparsed":
+                yield row | _rule_fields(verdict, verdict.detailed_results.get("parsed"))
+            else:
+                yield row | _drawn_fields(row, guesses)
 
-    def _rows(
-        self, model: str, kind: str, verdicts: Places | None
-    ) -> Iterator[tuple[Row, _Verdict | None]]:
-        """(row, verdict) in the order of the model's file, or of the data where the file is ours; values that need no
+    def _rows(self, model: str, kind: str) -> Iterator[tuple[str, Row]]:
+        """(id, row) in the order of the model's file, or of the data where the file is ours; values that need no
         look stay the JSON that they are."""
-        decode_item, decode = (
-            msgspec.json.Decoder(_Item).decode,
-            msgspec.json.Decoder(_Answer).decode,
-        )
-        decode_verdict = msgspec.json.Decoder(_Verdict).decode
         entries, answers = self._entries, self._responses.get(model, {})
         for id in answers if self._file_order else entries:
             if id not in entries or id not in answers or not id.startswith(f"{kind}/"):
                 continue
-            answer = decode(self.run.read(answers[id]))
-            if answer.outcome == "errored":
-                continue
-            item = decode_item(self.items.read(entries[id][0]))
-            row: Row = {key: value for key, value in item.data.items() if key != "formated_input"}
-            row["target"] = item.ground_truth
-            row["formated_input"] = item.data["formated_input"]
-            row["id"] = item.id.partition("/")[2]
-            row["response"] = answer.response
-            at = None if verdicts is None else verdicts.get(id)
-            yield row, None if at is None else decode_verdict(self.evaluations.read(at))
+            answer = _decode_row(self.run.read(answers[id]))
+            if answer.outcome != "errored":
+                item = _decode_entry(self.items.read(entries[id][0]))
+                asked = item.data.pop("formated_input")
+                row: Row = {**item.data, "target": item.ground_truth, "formated_input": asked}
+                yield id, {**row, "id": id.partition("/")[2], "response": answer.response}
 
 
 def _places(log: Log) -> dict[tuple[str, str], Places]:
     """By model and scorer: where the row of each entry is."""
     places: dict[tuple[str, str], Places] = {}
-    for position, row in read_rows(log, _Named):
+    for position, row in read_rows(log, _EntryRow):
         if not row.sample_index and not row.part[0] and row.part[1]:
             places.setdefault((row.model_name, row.scorer), {})[row.item_id] = position
     return places
 
 
-def _said(
-    row: Row,
-    verdict: _Verdict,
-    kind: str,
-    scorer: str,
-    guesses: compat.Guesses,
-    trim_base: bool,
-) -> Row:
+def _failure(verdict: _EntryRow) -> Row:
+    failed = verdict.outcome != "scored"
+    return {"outcome": verdict.outcome, "error": verdict.error} if failed else {}
+
+
+def _judge_fields(verdict: _EntryRow, kind: str) -> Row:
     details = verdict.detailed_results
-    failed = (
-        {} if verdict.outcome == "scored" else {"outcome": verdict.outcome, "error": verdict.error}
-    )
-    if scorer != COMPATIBLE:
-        found = (
-            {"judge_score": verdict.score}
-            if kind == FREE_FORM
-            else {"judge_option": details.get("verdict")}
-        )
-        return {"judge_response": details.get("raw", ""), **found, **failed}
     if kind == FREE_FORM:
-        text = _value(row["response"])
-        text = compat.trimmed(text, multiple_choice=False) if trim_base else text
-        return {
-            "parsed_result": compat.predictions(text),
-            "eval_result": bool(verdict.passed),
-            **failed,
-        }
-    if verdict.outcome != "unparsed":
-        return {
-            "parsed_result": details.get("parsed"),
-            "eval_result": bool(verdict.passed),
-            **failed,
-        }
+        found = {"judge_score": verdict.score}
+    else:
+        found = {"judge_option": details.get("verdict")}
+    return {"judge_response": details.get("raw", ""), **found, **_failure(verdict)}
+
+
+def _rule_fields(verdict: _EntryRow, parsed: Any) -> Row:
+    right = bool(verdict.passed)
+    return {"parsed_result": parsed, "eval_result": right, **_failure(verdict)}
+
+
+def _predictions(row: Row, trim_base: bool) -> list[str | float]:
+    text = _value(row["response"])
+    return compat.predictions(
+        compat.first_answer(text, multiple_choice=False) if trim_base else text
+    )
+
+
+def _drawn_fields(row: Row, guesses: compat.Guesses) -> Row:
     count = len(_value(row["options"]))
     letter = guesses.draw(count)
     right = letter == compat.letters(count)[_value(row["target"])[0]]
@@ -302,7 +256,7 @@ def _value(raw: msgspec.Raw) -> Any:
 
 
 def scores_of(
-    rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: Joined, entries: int
+    rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: EntryRows, entries: int
 ) -> list[ModelScores]:
     """The scores that metric rows hold, by model, in the order of the parsers; `entries` is how many the data have."""
     found = {
@@ -311,47 +265,43 @@ def scores_of(
         if row["metric_type"] == SCORE
     }
     scores: list[ModelScores] = []
-    for model in sorted({model for model, _ in found}):
-        for label, scorers in shown.items():
-            row = found.get((model, label), {})
-            cells = msgspec.convert(row.get("cells", {}), dict[str, Cell])
-            whole = cells.setdefault(OVERALL, Cell(errored=row.get("errored_count", 0)))
-            if whole.entries + whole.errored < entries:
-                missing = joined.missing(model, scorers)
-                whole.missing = missing.total()
-                for name in joined.benchmarks:
-                    cells.setdefault(name, Cell()).missing = missing[name]
-                cells = {OVERALL: whole} | dict(sorted(cells.items()))
-            scores.append(
-                ModelScores(
-                    model=model, label=label, cells=cells, compatible=row.get("compatible", {})
-                )
-            )
+    for model, label in product(sorted({model for model, _ in found}), shown):
+        row = found.get((model, label), {})
+        cells = msgspec.convert(row.get("cells", {}), dict[str, ScoreCell])
+        whole = cells.setdefault(OVERALL, ScoreCell(errored=row.get("errored_count", 0)))
+        if whole.entries + whole.errored < entries:
+            missing = joined.missing(model, shown[label])
+            whole.missing = missing.total()
+            for name in joined.benchmarks:
+                cells.setdefault(name, ScoreCell()).missing = missing[name]
+            cells = {OVERALL: whole} | dict(sorted(cells.items()))
+        compatible = row.get("compatible", {})
+        scores.append(ModelScores(model=model, label=label, cells=cells, compatible=compatible))
     return scores
 
 
 # ---- writing
 
 
-def refuse_others(joined: Joined, model: str, written: Written, benchmark: str) -> None:
+def refuse_others(joined: EntryRows, model: str, folder: ModelFolder, benchmark: str) -> None:
     """Raise if a model has response files, of either layout, that hold anything but its stored rows."""
     for layout, kind, name in _response_files(model, benchmark):
-        written.claim(name, _responses(joined, model, kind, layout))
-    written.refuse_others(
+        folder.claim(name, _responses(joined, model, kind, layout))
+    folder.refuse_others(
         [name for _, _, name in _response_files(model, benchmark)],
         fix="score them as they are with `assay mixeval score`, or choose another folder with -o",
     )
 
 
 def write_responses(
-    joined: Joined, model: str, written: Written, benchmark: str, chosen: Layout
+    joined: EntryRows, model: str, folder: ModelFolder, benchmark: str, chosen: Layout
 ) -> None:
     """A model's two response files. Lines end in `.jsonl`, a list in `.json`; that of the other layout is removed."""
     for layout, kind, name in _response_files(model, benchmark):
         if layout == chosen:
-            written.write(name, _responses(joined, model, kind, layout))
+            folder.write(name, _responses(joined, model, kind, layout))
         else:
-            written.remove(name)
+            folder.remove(name)
 
 
 def _response_files(model: str, benchmark: str) -> Iterator[tuple[Layout, str, str]]:
@@ -362,7 +312,7 @@ def _response_files(model: str, benchmark: str) -> Iterator[tuple[Layout, str, s
         yield "array", kind, lines.removesuffix("l")
 
 
-def _responses(joined: Joined, model: str, kind: str, layout: Layout) -> Iterator[bytes]:
+def _responses(joined: EntryRows, model: str, kind: str, layout: Layout) -> Iterator[bytes]:
     rows = map(msgspec.json.Encoder().encode, joined.response_rows(model, kind))
     return (row + b"\n" for row in rows) if layout == "lines" else _array(rows)
 
@@ -372,36 +322,28 @@ def verdict_files(parsers: Parsers) -> dict[str, tuple[str, str]]:
     <judge>}.jsonl`. The verdicts of other parsers are only in the engine's rows."""
     by_judge = f"model_judge_{safe_name(parsers.judge.replace('/', '_'))}"
     named: dict[str, tuple[str, str]] = {}
-    for pair in parsers.shown.values():
-        for kind, scorer in zip(_SHORT, pair, strict=True):
-            by = (
-                "rule"
-                if scorer == COMPATIBLE
-                else by_judge
-                if parsers.judge and scorer.startswith("judge")
-                else ""
-            )
-            if by:
-                named[f"judge_results_{_SHORT[kind]}_{by}.jsonl"] = kind, scorer
+    for kind, scorer in chain(*(zip(_SHORT, pair, strict=True) for pair in parsers.shown.values())):
+        if scorer == COMPATIBLE:
+            named[f"judge_results_{_SHORT[kind]}_rule.jsonl"] = kind, scorer
+        elif parsers.judge and scorer.startswith("judge"):
+            named[f"judge_results_{_SHORT[kind]}_{by_judge}.jsonl"] = kind, scorer
     return named
 
 
 def write_verdicts(
-    joined: Joined, model: str, written: Written, parsers: Parsers, *, trim_base: bool
+    joined: EntryRows, model: str, folder: ModelFolder, parsers: Parsers, *, trim_base: bool
 ) -> None:
     encode = msgspec.json.Encoder().encode
     for name, (kind, scorer) in verdict_files(parsers).items():
         rows = joined.verdict_rows(model, kind, scorer, trim_base=trim_base)
-        written.write(name, (encode(row) + b"\n" for row in rows))
+        folder.write(name, (encode(row) + b"\n" for row in rows))
 
 
-def write_scores(written: Written, scores: list[ModelScores]) -> None:
+def write_scores(folder: ModelFolder, scores: list[ModelScores]) -> None:
     """`score.json` as the original has it, of the first parser; `scores.json` with all that is known."""
     encode = msgspec.json.encode
-    written.write(
-        "score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"]
-    )
-    written.write("scores.json", [msgspec.json.format(encode(scores), indent=2), b"\n"])
+    folder.write("score.json", [msgspec.json.format(encode(scores[0].compatible), indent=4), b"\n"])
+    folder.write("scores.json", [msgspec.json.format(encode(scores), indent=2), b"\n"])
 
 
 def _array(lines: Iterable[bytes]) -> Iterator[bytes]:

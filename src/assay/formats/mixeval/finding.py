@@ -53,50 +53,53 @@ def find_responses(
             )
     found = _of_files([path for path in given if path.is_file()], judged)
     for folder in (path for path in given if path.is_dir()):
-        own = _in_folder(folder, name, version, judged)
-        below = [
-            _in_folder(sub, name, version, judged)
-            for sub in sorted(folder.iterdir())
-            if sub.is_dir()
-        ]
-        models = [own] if own else [one for one in below if one]
-        if not models:
-            expected = (
-                f"{folder / name / version / file_name(folder.resolve().name, FREE_FORM, name)}"
-            )
-            raise UserError(
-                f"there are no {name} responses in {str(folder)!r}", fix=f"looked for {expected}"
-            )
-        found += models
-    repeated = [model for model, count in Counter(one.model for one in found).items() if count > 1]
-    if repeated:
-        raise UserError(f"the model {repeated[0]!r} is given twice", fix="score it once")
+        found += _below(folder, name, version, judged)
+    counts = Counter(one.model for one in found)
+    repeated = next((model for model, count in counts.items() if count > 1), None)
+    if repeated is not None:
+        raise UserError(f"the model {repeated!r} is given twice", fix="score it once")
     return found
+
+
+def _below(folder: Path, name: str, version: str, judged: bool) -> list[ModelFiles]:
+    """Return the models of a folder: it is one's own, or that of several."""
+    if own := _in_folder(folder, name, version, judged):
+        return [own]
+    inner = (sub for sub in sorted(folder.iterdir()) if sub.is_dir())
+    models = [one for sub in inner if (one := _in_folder(sub, name, version, judged))]
+    if not models:
+        expected = folder / name / version / file_name(folder.resolve().name, FREE_FORM, name)
+        what = f"there are no {name} responses in {str(folder)!r}"
+        raise UserError(what, fix=f"looked for {expected}")
+    return models
 
 
 def _in_folder(folder: Path, benchmark: str, version: str, judged: bool) -> ModelFiles | None:
     for place in (folder / benchmark / version, folder / benchmark, folder):
-        files = (
-            [path for path in sorted(place.glob("*.json*")) if path.is_file()]
-            if place.is_dir()
-            else []
-        )
-        kinds: dict[str, Path] = {}
-        for path in files:
-            kind = _kind_by_name(path, judged)
-            hard = path.stem.lower().endswith("_hard")
-            is_data = path.stem in (FREE_FORM, MULTIPLE_CHOICE)
-            if kind is None or is_data or (hard and benchmark != "mixeval_hard"):
-                continue
-            known = kinds.get(kind)
-            if known is not None and hard == known.stem.lower().endswith("_hard"):
-                raise _two_files(kind, known, path)
-            if known is None or hard:
-                kinds[kind] = path
-        if kinds:
+        if kinds := _kinds_in(place, benchmark, judged):
             named = model_by_name(next(iter(kinds.values()))) if place == folder else ""
             return ModelFiles(model=named or folder.resolve().name, files=_in_order(kinds))
     return None
+
+
+def _kinds_in(place: Path, benchmark: str, judged: bool) -> dict[str, Path]:
+    """Return the response files that lie in a folder, by kind; of the hard ones those on it."""
+    kinds: dict[str, Path] = {}
+    for path in sorted(place.glob("*.json*")):
+        kind, hard = _kind_by_name(path, judged), _is_hard(path)
+        is_data = path.stem in SPLITS
+        if kind is None or is_data or not path.is_file() or (hard and benchmark != "mixeval_hard"):
+            continue
+        known = kinds.get(kind)
+        if known is not None and hard == _is_hard(known):
+            raise _two_files(kind, known, path)
+        if known is None or hard:
+            kinds[kind] = path
+    return kinds
+
+
+def _is_hard(path: Path) -> bool:
+    return path.stem.lower().endswith("_hard")
 
 
 def _of_files(paths: Sequence[Path], judged: bool) -> list[ModelFiles]:

@@ -26,7 +26,7 @@ _OPTIONS, _TARGET = "item.data.options", "item.ground_truth"
 Numbers = IntArray
 
 
-class Cell(msgspec.Struct, kw_only=True):
+class ScoreCell(msgspec.Struct, kw_only=True):
     """One score: of a benchmark, or overall. `entries` have a verdict, `unique` of them differ; the rest is why not.
     `missing` is what the metric cannot know: entries without any verdict."""
 
@@ -50,7 +50,7 @@ class ModelScores(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     model: str
     label: str
-    cells: dict[str, Cell]
+    cells: dict[str, ScoreCell]
     compatible: dict[str, float]
     errors: list[str] = []
 
@@ -81,23 +81,19 @@ def score(
     draw: draw a letter for each multiple-choice answer that names none, as the protocol does
     order: in which order letters are drawn and scores are added up, that of the data or that of the responses
     """
-    rows = _Rows(group, {FREE_FORM: free_form, MULTIPLE_CHOICE: multiple_choice})
+    rows = _VerdictRows(group, {FREE_FORM: free_form, MULTIPLE_CHOICE: multiple_choice})
     if draw:
         rows.draw_letters()
-    names = sorted(set(rows.benchmark))
-    of = {
-        OVERALL: np.ones(len(rows), np.bool_),
-        **{name: np.array(rows.benchmark) == name for name in names},
-    }
-    measured = {name: rows.cell(mask, group.level) for name, mask in of.items()}
-    cells = {name: cell for name, (cell, _) in measured.items()}
-    rounded = {name: rows.compatible(mask) for name, mask in of.items()}
-    fields = {
-        "cells": cells,
+    masks = {OVERALL: np.ones(len(rows), np.bool_)}
+    masks |= {name: np.array(rows.benchmark) == name for name in sorted(set(rows.benchmark))}
+    measured = {name: rows.cell(mask, group.level) for name, mask in masks.items()}
+    rounded = {name: rows.compatible(mask) for name, mask in masks.items()}
+    whole, method = measured[OVERALL]
+    found = Values(value=whole.value, rows=rows.places)
+    found.fields = {
+        "cells": {name: cell for name, (cell, _) in measured.items()},
         "compatible": {name: value for name, value in rounded.items() if value is not None},
     }
-    whole, method = measured[OVERALL]
-    found = Values(value=whole.value, fields=fields, rows=rows.places)
     if whole.low is None or whole.high is None:
         found.reason = method.removeprefix("none: ")
     else:
@@ -105,7 +101,7 @@ def score(
     return found
 
 
-class _Rows:
+class _VerdictRows:
     """The verdicts of a group in the order of the data, as columns; `order` is that in which they are added up.
 
     Those that the policy leaves out are not `counted`; `places` are those of the others.
@@ -116,10 +112,9 @@ class _Rows:
         columns = {name: [*own, *left_out.get(name, ())] for name, own in group.columns.items()}
         chosen = _rows_of_scorers(columns, scorers)
         self._columns = {name: [values[at] for at in chosen] for name, values in columns.items()}
-        self.benchmark: list[str] = [str(name) for name in self._columns[_BENCHMARK]]
-        self.multiple: Mask = np.array(
-            [kind == MULTIPLE_CHOICE for kind in self._columns[_KIND]], np.bool_
-        )
+        self.benchmark = [str(name) for name in self._columns[_BENCHMARK]]
+        kinds = self._columns[_KIND]
+        self.multiple: Mask = np.array([kind == MULTIPLE_CHOICE for kind in kinds], np.bool_)
         self.outcome = np.array(self._columns["outcome"], np.str_)
         self.content = np.array([int(text, 16) for text in self._columns[_CONTENT]], np.uint64)
         self.counted: Mask = np.array(chosen, np.int64) < size
@@ -143,25 +138,26 @@ class _Rows:
         for at in self.order[self.guessed[self.order]].tolist():
             self.values[at] = chance.draw(len(options[at])) == letters(26)[targets[at][0]]
 
-    def cell(self, mask: Mask, level: float) -> tuple[Cell, str]:
+    def cell(self, mask: Mask, level: float) -> tuple[ScoreCell, str]:
         """The score of the rows of a mask, and how its interval was made."""
-        counted = self.counted & mask
-        guessed = int((self.guessed & mask).sum())
-        cell = Cell(
+        counted, guessed = self.counted & mask, int((self.guessed & mask).sum())
+        failures = {
+            name: int((mask & (self.outcome == name)).sum())
+            for name in ("unparsed", "refused", "errored")
+        }
+        failures["unparsed"] -= guessed
+        cell = ScoreCell(
             entries=int(counted.sum()),
             unique=len(np.unique(self.content[counted])),
             free_form=int((counted & ~self.multiple).sum()),
             multiple_choice=int((counted & self.multiple).sum()),
-            unparsed=int((mask & (self.outcome == "unparsed")).sum()) - guessed,
-            refused=int((mask & (self.outcome == "refused")).sum()),
-            errored=int((mask & (self.outcome == "errored")).sum()),
             guessed=guessed,
+            **failures,
         )
         if not cell.entries:
             return cell, "no entry has a verdict"
-        values = self.values[counted]
+        values, alike = self.values[counted], np.ones(cell.entries)
         cell.value = float(values.mean())
-        alike = np.ones(cell.entries)
         interval = weighted_interval(self.content[counted], values, alike, level)
         cell.low, cell.high = interval.low, interval.high
         return cell, interval.method
@@ -196,7 +192,7 @@ def _rows_of_scorers(columns: Mapping[str, list[Any]], scorers: Mapping[str, str
 
 
 _FAILURES = ("guessed", "unparsed", "refused", "errored", "missing")
-Rows = Mapping[str, Sequence[Cell]]
+Rows = Mapping[str, Sequence[ScoreCell]]
 
 
 def scores_view(title: str, scores: Sequence[ModelScores], *, level: float = 0.95) -> Sheet:
@@ -223,33 +219,26 @@ def _scores_table(title: str, first: str, rows: Rows, labels: Sequence[str], lev
     columns = [Column(first, text=True)]
     shown: dict[str, list[str]] = {name: [name] for name in rows}
     for number, label in enumerate(labels):
-        failures = [
-            name
-            for name in _FAILURES
-            if any(getattr(cells[number], name) for cells in rows.values())
-        ]
+        failures = _failures(rows, number)
         columns += [Column(name) for name in (label, f"{level:.0%} interval", *failures)]
         for name, cells in rows.items():
             cell = cells[number]
-            shown[name] += [
-                _value(cell),
-                _interval(cell),
-                *(f"{getattr(cell, kind):,}" for kind in failures),
-            ]
+            shown[name] += [_value(cell), _interval(cell)]
+            shown[name] += [f"{getattr(cell, kind):,}" for kind in failures]
     for name, cells in rows.items():
         shown[name] += [f"{cells[0].entries:,}", f"{cells[0].unique:,}"]
-    parts = [
-        ({name: [cells[number]] for name, cells in rows.items()}, [label])
-        for number, label in enumerate(labels)
-    ]
-    return Table(
-        [*columns, Column("entries", spare=True), Column("unique", spare=True)],
-        list(shown.values()),
-        title=title,
-        instead=[_scores_table(title, first, *part, level) for part in parts]
-        if len(labels) > 1
-        else (),
-    )
+    columns += [Column("entries", spare=True), Column("unique", spare=True)]
+    instead: list[Table] = []
+    for number, label in enumerate(labels) if len(labels) > 1 else ():
+        part = {name: [cells[number]] for name, cells in rows.items()}
+        instead.append(_scores_table(title, first, part, [label], level))
+    return Table(columns, list(shown.values()), title=title, instead=instead)
+
+
+def _failures(rows: Rows, number: int) -> list[str]:
+    """Return the kinds of failures that a parser's cells have."""
+    cells = [cells[number] for cells in rows.values()]
+    return [name for name in _FAILURES if any(getattr(cell, name) for cell in cells)]
 
 
 def _side_by_side(ranked: Sequence[Sequence[ModelScores]]) -> Table:
@@ -267,9 +256,9 @@ def _side_by_side(ranked: Sequence[Sequence[ModelScores]]) -> Table:
     )
 
 
-def _value(cell: Cell) -> str:
+def _value(cell: ScoreCell) -> str:
     return "–" if cell.value is None else f"{cell.value:.3f}"
 
 
-def _interval(cell: Cell) -> str:
+def _interval(cell: ScoreCell) -> str:
     return "–" if cell.low is None or cell.high is None else f"{cell.low:.3f}–{cell.high:.3f}"

@@ -30,7 +30,7 @@ _MAX_TOKENS = {"api": 1536, "local": 512, "base": 399}  # of answers, as the ori
 Layout = Literal["lines", "array"]
 
 
-class Options(msgspec.Struct, kw_only=True):
+class MixEvalOptions(msgspec.Struct, kw_only=True):
     """The flags of `assay mixeval run` and `assay mixeval score`: which entries, which parsers, and how the engine
     runs. The judge is named by the model that it is."""
 
@@ -58,43 +58,50 @@ class Options(msgspec.Struct, kw_only=True):
 
 
 def config_of(
-    options: Options, benchmark: str, version: str, folder: Path, need: Literal["run", "evaluate"]
+    options: MixEvalOptions,
+    benchmark: str,
+    version: str,
+    folder: Path,
+    need: Literal["run", "evaluate"],
 ) -> tuple[Config, "Parsers"]:
     """The experiment as a config, and its parsers."""
     judge = (
         msgspec.structs.replace(parse_model(options.judge), helper=True) if options.judge else None
     )
     parsers = parsers_of(msgspec.structs.replace(options, judge=judge.name if judge else ""))
-    params: Row = {"version": version, "benchmark": benchmark, "base": options.base}
-    files = {"five_shot": options.five_shot, "corrections": options.corrections}
-    params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
-    where = "name" if options.data.startswith("hf:") else "path"
-    source: Row = {
-        "name": f"{benchmark} {version}".strip(),
-        "dataset": {"type": "mixeval", where: options.data, "params": params},
-        "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
-        "evaluation_methods": parsers.methods,
-        "metrics": parsers.metrics(from_files=need == "evaluate"),
-        "output_dir": str(folder),
-    }
+    source = _source_of(options, benchmark, version) | parsers.sections(need)
     if need == "run":
         source["models"] = list(options.models)
-        source["metrics"] += parsers.means()
-    for key in options.settings:
-        if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
-            raise UserError(
-                f"{key!r} is MixEval's own",
-                where="--set",
-                fix="run a config with `assay run` instead",
-            )
+    _check_settings(options.settings)
+    source["output_dir"] = str(folder)
     config = load(source, overrides=options.settings, need=need)
     models = [_as_base(model) for model in config.models] if options.base else config.models
     if judge is not None:
         models = _with_judge(models, judge)
     if need == "run":
         old = {model.name: model for model in _earlier(folder)}
-        models = [_limited(model, config, old.get(model.name), options.base) for model in models]
+        models = [_with_limit(model, config, old.get(model.name), options.base) for model in models]
     return msgspec.structs.replace(config, models=models), parsers
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    for key in settings:
+        if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
+            fix = "run a config with `assay run` instead"
+            raise UserError(f"{key!r} is MixEval's own", where="--set", fix=fix)
+
+
+def _source_of(options: MixEvalOptions, benchmark: str, version: str) -> Row:
+    """Return what a config says of the entries."""
+    params: Row = {"version": version, "benchmark": benchmark, "base": options.base}
+    files = {"five_shot": options.five_shot, "corrections": options.corrections}
+    params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
+    where = "name" if options.data.startswith("hf:") else "path"
+    return {
+        "name": f"{benchmark} {version}".strip(),
+        "dataset": {"type": "mixeval", where: options.data, "params": params},
+        "prompts": [{"name": "mixeval", "text": "{{ formated_input }}"}],
+    }
 
 
 def _with_judge(models: Sequence[ModelConfig], judge: ModelConfig) -> list[ModelConfig]:
@@ -117,7 +124,7 @@ def _as_base(model: ModelConfig) -> ModelConfig:
     return msgspec.structs.replace(model, params={**model.params, "api": "completions"})
 
 
-def _limited(
+def _with_limit(
     model: ModelConfig, config: Config, old: ModelConfig | None, base: bool
 ) -> ModelConfig:
     """With the original's limit of an answer's length, unless another is set. A model that an earlier command ran here
@@ -150,7 +157,7 @@ def _earlier(folder: Path, used: Sequence[str] = ()) -> list[ModelConfig]:
     return list(stored_config(folder, "aggregate", unused, used=used).models)
 
 
-def benchmarks_of(options: Options, version: str) -> list[str]:
+def benchmarks_of(options: MixEvalOptions, version: str) -> list[str]:
     """The benchmarks by their names; each must have its data."""
     names = list(dict.fromkeys(benchmark_name(name) for name in options.benchmarks))
     for name in [] if options.data.startswith("hf:") else names:
@@ -158,7 +165,7 @@ def benchmarks_of(options: Options, version: str) -> list[str]:
     return names
 
 
-def version_of(options: Options) -> str:
+def version_of(options: MixEvalOptions) -> str:
     """The version that was asked for, or the only one that the data's folder can mean."""
     if options.version or options.data.startswith("hf:"):
         return options.version or "hub"
@@ -185,6 +192,12 @@ class Parsers(msgspec.Struct, kw_only=True):
     methods: list[Row]
     shown: dict[str, tuple[str, str]]
     judge: str = ""
+
+    def sections(self, need: Literal["run", "evaluate"]) -> Row:
+        """Return what a config says of scorers and metrics."""
+        metrics = self.metrics(from_files=need == "evaluate")
+        metrics += self.means() if need == "run" else []
+        return {"evaluation_methods": self.methods, "metrics": metrics}
 
     def metrics(self, *, from_files: bool) -> list[Row]:
         """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""
@@ -222,7 +235,7 @@ class Parsers(msgspec.Struct, kw_only=True):
         ]
 
 
-def _pairs_of(options: Options) -> list[tuple[str, str]]:
+def _pairs_of(options: MixEvalOptions) -> list[tuple[str, str]]:
     """Return what reads free-form and multiple-choice answers, pair by pair."""
     best = (JUDGE if options.judge else COMPATIBLE, "rule")
     chosen = (options.free_form_parser, options.multi_choice_parser)
@@ -232,12 +245,12 @@ def _pairs_of(options: Options) -> list[tuple[str, str]]:
     return [*((name, name) for name in dict.fromkeys((best[0], COMPATIBLE))), best]
 
 
-def parsers_of(options: Options) -> Parsers:
+def parsers_of(options: MixEvalOptions) -> Parsers:
     """Without any choice the judge if there is one, the protocol's rule, and `rule` for multiple choice beside the
     better of these for free-form; a kind without a choice of its own has that of `--parser`, or of this last pair. The
     first is the one whose scores `score.json` has."""
     if options.judged:
-        return _judged(options)
+        return _judged_parsers(options)
     prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
     methods: dict[str, Row] = {}
     shown: dict[str, tuple[str, str]] = {}
@@ -254,7 +267,7 @@ def parsers_of(options: Options) -> Parsers:
     return Parsers(methods=list(methods.values()), shown=shown, judge=options.judge)
 
 
-def _judged(options: Options) -> Parsers:
+def _judged_parsers(options: MixEvalOptions) -> Parsers:
     """Verdicts of judge files: those that they hold, and what their texts say when they are read again."""
     given = [
         options.parser,
@@ -281,7 +294,7 @@ def _label(parser: str, prompts: Mapping[str, str]) -> str:
 
 
 def _method(
-    parser: str, kind: str, options: Options, prompts: Mapping[str, str], *, alone: bool
+    parser: str, kind: str, options: MixEvalOptions, prompts: Mapping[str, str], *, alone: bool
 ) -> Row:
     """The evaluation method of one kind; `alone` if the other kind has the same parser."""
     if parser == JUDGE:
@@ -310,7 +323,7 @@ def _method(
     return {"name": parser, "type": parser}
 
 
-def _judge_method(kind: str, options: Options, prompts: Mapping[str, str]) -> Row:
+def _judge_method(kind: str, options: MixEvalOptions, prompts: Mapping[str, str]) -> Row:
     if not options.judge:
         raise UserError("which model judges?", fix="name it with --judge, such as --judge NAME@URL")
     params: Row = {"model": options.judge, "trim_base": options.trim_base}

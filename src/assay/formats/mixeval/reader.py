@@ -34,13 +34,13 @@ def mixeval(path: Path, *, benchmark: str = "", version: str = "") -> list[Forei
     ]
     if not found:
         return []
-    from assay.formats.mixeval.cases import Answers
+    from assay.formats.mixeval.cases import MixEvalAnswers
 
     groups: dict[tuple[str, str], list[File]] = {}
     for file in found:
         groups.setdefault((file.benchmark, file.version), []).append(file)
     return [
-        Answers(*of, files)
+        MixEvalAnswers(*of, files)
         for of, files in sorted(groups.items())
         if benchmark.replace("-", "_") in ("", of[0])
         and version in ("", of[1])
@@ -74,7 +74,7 @@ def _look(path: Path) -> File | None:
         return None
     fields = cast("Row", row)
     holds = _holds(fields)
-    return _placed(path, holds) if holds else None
+    return _file_at(path, holds) if holds else None
 
 
 def _holds(row: Row) -> str:
@@ -90,8 +90,8 @@ def _holds(row: Row) -> str:
     return "responses" if "response" in row else "entries" if is_entry else ""
 
 
-def _placed(path: Path, holds: str) -> File:
-    """Whose file it is: `<model>/<benchmark>/<version>/`, or `mixeval-<version>/<benchmark>/` of the data."""
+def _file_at(path: Path, holds: str) -> File:
+    """Return a file with its owner: `<model>/<benchmark>/<version>/`, or `mixeval-<version>/<benchmark>/` of the data."""
     from assay.formats.mixeval.dataset import BENCHMARKS
     from assay.formats.mixeval.finding import model_by_name
 
@@ -116,7 +116,7 @@ def _placed(path: Path, holds: str) -> File:
 
 
 def _model(path: Path) -> str:
-    """Whose verdicts lie in a folder: the model that its response files name, if they agree."""
+    """Return the model whose verdicts lie in a folder: the one that its response files name, if they agree."""
     from assay.formats.mixeval.finding import model_by_name
 
     names = {model_by_name(file) for file in path.parent.glob("*.json*")} - {""}

@@ -3,25 +3,25 @@
 Rows are entries with `id`, `formated_input` and `response`, in any order. What is odd about them is reported.
 """
 
-import json
 from collections.abc import Container, Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from assay.engine.experiment.imports.foreign import Oddities
 from assay.errors import UserError
+from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.finding import ModelFiles
-from assay.records import Response
+from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
+from assay.records import Item, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 
 _COMPARED = ("prompt", "context", "options")
-_LOOK_AHEAD = 8
 _SAID = {
     "broken": "{count:,} places of the files are not JSON and are left out: {first}",
     "no_id": "{count:,} rows are not objects with an `id` and are left out, the first at {first}",
@@ -44,7 +44,7 @@ class Import:
         self.files = files
         self.items = items
         self.left_out = left_out
-        self.odd: dict[str, list[Any]] = {}  # what is odd: how many rows, and the first
+        self.odd = Oddities(_SAID)
         self.read = False
         self._seen = Seen()
         self._rows = 0
@@ -52,72 +52,52 @@ class Import:
     def responses(self) -> Iterator[Response]:
         """Every readable row that belongs to an entry. Raises if they answer other questions than the data ask."""
         for kind, path in self.files.files.items():
-            ahead = _Ahead(self.items, kind)
-            for place, row in file_entries(path, partial(self._note, "broken")):
+            for place, row in file_entries(path, partial(self.odd.note, "broken")):
                 if not isinstance(row, dict) or row.get("id") in (None, ""):
-                    self._note("no_id", place)
+                    self.odd.note("no_id", place)
                     continue
                 id = f"{kind}/{row['id']}"
                 if id in self.left_out:
                     continue
                 if not self._seen.add(id_hash(id)):
-                    raise self._repeated(path, str(row["id"]), place)
+                    raise self._repeat_error(path, str(row["id"]), place)
                 self._rows += 1
-                entry = ahead.find(id)
+                entry = self.items.get(id)
                 if entry is None:
-                    self._note("extra", id)
+                    self.odd.note("extra", id)
                     continue
                 yield self._response(entry, row)
         self._check_version()
         self._find_missing()
         self.read = True
 
-    def problems(self) -> dict[str, str]:
-        return {
-            what: _SAID[what].format(count=count, first=first)
-            for what, (count, first) in self.odd.items()
-        }
-
-    def _note(self, what: str, first: str) -> None:
-        self.odd.setdefault(what, [0, first])[0] += 1
-
-    def _response(self, item: "_Entry", row: dict[str, Any]) -> Response:
-        answer = row.get("response")
-        text = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer)
-        error = "there is no response" if answer is None else None
+    def _response(self, item: Item, row: dict[str, Any]) -> Response:
+        name = self.files.model
+        made = response_from(row, item.id, name)
+        error = NO_RESPONSE if row.get("response") is None else None
         if error:
-            self._note("null", item.id)
-        elif not text.strip():
-            self._note("empty", item.id)
+            self.odd.note("null", item.id)
+        elif not made.response.strip():
+            self.odd.note("empty", item.id)
         if _asks_otherwise(row, item.data):
             error = error or "the stored input is not that of the data"
-            self._note("different", item.id)
-        name = self.files.model
-        verdict = {key: row[key] for key in _VERDICT if key in row} or None
-        parts = (item.id.encode(), name.encode(), text.encode())
-        content = digest("mixeval", *parts, *([canonical(verdict)] if verdict else []))
-        return Response(
-            item_id=item.id,
-            sample_id=f"{item.id}_sample_0",
-            model_name=name,
-            prompt=str(row.get("formated_input") or item.data.formated_input),
-            response=text,
-            metadata={"model_id": name, "prompt_template": "mixeval"},
-            error=error,
-            key=content.hex(),
-            task=name,
-            outcome="errored" if error else "ok",
-            error_kind="permanent" if error else None,
-            output=verdict,
-        )
+            self.odd.note("different", item.id)
+        made.output = {key: row[key] for key in _VERDICT if key in row} or None
+        parts = (item.id.encode(), name.encode(), made.response.encode())
+        verdict = [] if made.output is None else [canonical(made.output)]
+        made.key = digest("mixeval", *parts, *verdict).hex()
+        made.prompt = made.prompt or item.data["formated_input"]
+        made.error, made.outcome = error, "errored" if error else "ok"
+        made.error_kind = "permanent" if error else None
+        return made
 
     def _check_version(self) -> None:
-        known = self._rows - self.odd.get("extra", [0])[0]
-        count, first = self.odd.get("different", [0, ""])
+        known = self._rows - self.odd.count("extra")
+        count, first = self.odd.found.get("different", (0, ""))
         if self._rows and not known:
             raise UserError(
                 f"none of the {self._rows:,} responses belongs to an entry of the data; the first is "
-                f"{self.odd['extra'][1]!r}",
+                f"{self.odd.found['extra'][1]!r}",
                 where=self._where(),
                 fix="check --version, --benchmark and --data",
             )
@@ -130,15 +110,15 @@ class Import:
             )
 
     def _find_missing(self) -> None:
-        if self._rows - self.odd.get("extra", [0])[0] == len(self.items):
+        if self._rows - self.odd.count("extra") == len(self.items):
             return
-        decode = msgspec.json.Decoder(_Id).decode
+        decode = msgspec.json.Decoder(_EntryId).decode
         for _, line in self.items.log.scan():
             id = decode(line).id
             if self._seen.add(id_hash(id)):
-                self._note("missing", id)
+                self.odd.note("missing", id)
 
-    def _repeated(self, path: Path, id: str, place: str) -> UserError:
+    def _repeat_error(self, path: Path, id: str, place: str) -> UserError:
         first = next(
             at
             for at, row in file_entries(path, str)
@@ -154,44 +134,13 @@ class Import:
         return ", ".join(str(path) for path in self.files.files.values())
 
 
-class _Input(msgspec.Struct):
-    formated_input: str
-    prompt: Any = None
-    context: Any = None
-    options: Any = None
-
-
-class _Entry(msgspec.Struct):
-    id: str
-    data: _Input
-
-
-class _Id(msgspec.Struct):
+class _EntryId(msgspec.Struct):
     id: str
 
 
-class _Ahead:
-    """Entries of one kind by id. Files are mostly in the order of the data: the next entry is looked at first, and only
-    what is not there soon is looked up."""
-
-    def __init__(self, items: ItemIndex, kind: str) -> None:
-        self._items = items
-        self._decode = msgspec.json.Decoder(_Entry).decode
-        mark = f'{{"id":"{kind}/'.encode()
-        self._coming = (line for _, line in items.log.scan() if line.startswith(mark))
-
-    def find(self, id: str) -> _Entry | None:
-        for line in islice(self._coming, _LOOK_AHEAD):
-            entry = self._decode(line)
-            if entry.id == id:
-                return entry
-        item = self._items.get(id)
-        return None if item is None else _Entry(item.id, msgspec.convert(item.data, _Input))
-
-
-def _asks_otherwise(row: dict[str, Any], data: _Input) -> bool:
-    """Whether a row was made from another input. A chat template or a base model's examples may stand around it."""
+def _asks_otherwise(row: dict[str, Any], data: Row) -> bool:
+    """Return whether a row was made from another input. A chat template or a base model's examples may stand around it."""
     stored = row.get("formated_input")
     if isinstance(stored, str):
-        return data.formated_input not in stored
-    return any(key in row and row[key] != getattr(data, key) for key in _COMPARED)
+        return data["formated_input"] not in stored
+    return any(key in row and row[key] != data.get(key) for key in _COMPARED)

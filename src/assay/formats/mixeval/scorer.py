@@ -135,7 +135,7 @@ def _is_right(item: Item, letter: Any) -> bool:
 
 def _answer(response: Response, trim_base: bool, multiple: bool) -> str:
     return (
-        compat.trimmed(response.response, multiple_choice=multiple)
+        compat.first_answer(response.response, multiple_choice=multiple)
         if trim_base
         else response.response
     )
@@ -149,15 +149,13 @@ def _choice(item: Item, text: str, parser: Parser) -> Score:
     else:
         found = compat.choose(text, options)
     if found is None:
-        return Score(outcome="unparsed", error="the answer names no option, or more than one")
-    right = _is_right(item, found)
-    return Score(passed=right, score=float(right), details={"parsed": found})
+        return _unparsed("the answer names no option, or more than one", {})
+    return _score_of(_is_right(item, found), {"parsed": found})
 
 
 def _freeform(item: Item, text: str, parser: Parser) -> Score:
     _refuse_rule({"parser": parser}, "")
-    right = compat.is_right(text, item.ground_truth)
-    return Score(passed=right, score=float(right))
+    return _score_of(compat.is_right(text, item.ground_truth), {})
 
 
 def _check(kind: str, shown: str) -> Callable[[Mapping[str, Any], str], None]:
@@ -204,7 +202,7 @@ async def judge_freeform(
         read_original=compat.judged_score,
         read=lambda shown, said: _score_in(said, shown.judged, shown.mark),
     )
-    score = await _judged(item, response, context, Judge(prompt=prompt, **judge), asks)
+    score = await _verdict_by_judge(item, response, context, Judge(prompt=prompt, **judge), asks)
     if score.outcome == "scored":
         score.score = float(score.details["verdict"])
         score.passed = score.score >= 0.5
@@ -238,7 +236,7 @@ async def judge_choice(
         read_original=compat.judged_option,
         read=lambda shown, said: _option_in(said, options, shown.mark),
     )
-    score = await _judged(item, response, context, Judge(prompt=prompt, **judge), asks)
+    score = await _verdict_by_judge(item, response, context, Judge(prompt=prompt, **judge), asks)
     if score.outcome == "scored":
         score.passed = _is_right(item, score.details["verdict"])
         score.score = float(score.passed)
@@ -260,17 +258,22 @@ def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Sc
         again = compat.judged_option(text) or _option_in(text, _options(item), "")
         option = stored.get("judge_option") if reading == "judged-compat" else again
         if option in (None, NO_OPTION):
-            return Score(outcome="unparsed", error="the judge names no option", details=details)
-        right = _is_right(item, option)
-        return Score(passed=right, score=float(right), details={**details, "verdict": option})
+            return _unparsed("the judge names no option", details)
+        return _score_of(_is_right(item, option), {**details, "verdict": option})
     score = stored.get("judge_score") if reading == "judged-compat" else compat.judged_score(text)
     if score is None and reading == "judged":
         score = _score_in(text, [response.response], "")
     if not isinstance(score, (int, float)) or not 0 <= score <= 1:
-        return Score(
-            outcome="unparsed", error="the judge gives no score from 0 to 1", details=details
-        )
+        return _unparsed("the judge gives no score from 0 to 1", details)
     return Score(passed=score >= 0.5, score=float(score), details=details)
+
+
+def _unparsed(error: str, details: dict[str, Any]) -> Score:
+    return Score(outcome="unparsed", error=error, details=details)
+
+
+def _score_of(right: bool, details: dict[str, Any]) -> Score:
+    return Score(passed=right, score=float(right), details=details)
 
 
 class _Asks(NamedTuple):
@@ -285,7 +288,7 @@ class _Asks(NamedTuple):
     read: Callable[[Rendered, str], float | str | None]
 
 
-async def _judged(
+async def _verdict_by_judge(
     item: Item, response: Response, context: Context, judge: Judge, asks: _Asks
 ) -> Score:
     """One verdict in `details`, or why there is none. The original's prompt is sent again as it is."""
@@ -316,15 +319,10 @@ async def _verdict(
     )
     model = context.model(panel.models[0])
     details: dict[str, Any] = {"judge": {"model": model.name, **identity(panel, question, model)}}
-    said = Completion()
-    for number in range(1, panel.tries + 1):
-        if number > 1 and again:
-            shown = said.text[:SHOWN_AGAIN].strip() or "(nothing)"
-            turns: list[Message] = [
-                {"role": "assistant", "content": shown},
-                {"role": "user", "content": again},
-            ]
-            messages = [*messages, *turns]
+    said: Completion | None = None
+    for _ in range(panel.tries):
+        if said is not None and again:
+            messages = [*messages, *_asked_again(said, again)]
         try:
             said = await context.complete(messages, model=model, step="judge", **panel.sampling)
         except PermanentError as error:
@@ -332,15 +330,19 @@ async def _verdict(
         details["raw"] = said.text[:RAW]
         found = read(said.text)
         if found == NO_OPTION:
-            return Score(
-                outcome="unparsed", error="the judge finds no option in the answer", details=details
-            )
+            return _unparsed("the judge finds no option in the answer", details)
         if found is not None:
             return Score(details={**details, "verdict": found})
         if said.refused or is_refusal(said.text):
             return Score(outcome="errored", error="the judge refuses", details=details)
     error = f"no verdict can be read in {panel.tries} tries"
-    return Score(outcome="unparsed", error=error, details={**details, "tries": panel.tries})
+    return _unparsed(error, {**details, "tries": panel.tries})
+
+
+def _asked_again(said: Completion, again: str) -> list[Message]:
+    """Return the turns that ask for a verdict after an answer without one."""
+    shown = said.text[:SHOWN_AGAIN].strip() or "(nothing)"
+    return [{"role": "assistant", "content": shown}, {"role": "user", "content": again}]
 
 
 def _score_in(text: str, judged: list[str], mark: str) -> float | None:
@@ -354,8 +356,9 @@ def _score_in(text: str, judged: list[str], mark: str) -> float | None:
 def _option_in(text: str, options: list[str], mark: str) -> str | None:
     said = without_fenced(without_reasoning(text), mark)
     known = compat.letters(len(options))
-    bracketed = [found.lower() for found in _BRACKETED.findall(said)]
-    if bracketed:
-        last = bracketed[-1]
-        return NO_OPTION if last == NO_OPTION else last.upper() if last.upper() in known else None
+    if bracketed := _BRACKETED.findall(said):
+        last = bracketed[-1].upper()
+        if last.lower() == NO_OPTION:
+            return NO_OPTION
+        return last if last in known else None
     return find_choice(said, known, dict(zip(known, options, strict=True)))

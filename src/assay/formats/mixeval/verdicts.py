@@ -20,14 +20,14 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Rest, key_of
+from assay.engine.experiment.imports.foreign import Rest, fields_of, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import (
     Row,
-    formatted,
     plain_row,
     problem_of,
+    prompt_text,
     read_target,
 )
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
@@ -44,7 +44,7 @@ _VERDICT = (
     "response_extracted",
 )  # fmt: skip
 _PLACED = {*_ENTRY, *_VERDICT, "formated_input", "id", "response", KEPT, OWN_ID}
-_NONE = "there is no response"
+NO_RESPONSE = "there is no response"
 _OUTCOMES = ("ok", "refused", "errored", "skipped")
 
 
@@ -137,7 +137,7 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
     entry.setdefault("benchmark_name", benchmark)
     made = plain_row(entry, kind, id_of(row), benchmark)
     with suppress(NotImplementedError, TypeError):  # the protocol has no prompt for it
-        made["data"]["formated_input"] = formatted(entry, kind)
+        made["data"]["formated_input"] = prompt_text(entry, kind)
     return made
 
 
@@ -147,7 +147,7 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
 def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
     """A response (a row as it stands on disk) as a row of a response file, with every key of its entry."""
     item_id, prompt = str(response["item_id"]), response.get("prompt")
-    asks, outcome = _asked(entry, kind), response.get("outcome") or "ok"
+    asks, outcome = _prompt_of(entry, kind), response.get("outcome") or "ok"
     return {
         **entry,
         "formated_input": prompt if isinstance(prompt, str) and asks in prompt else asks,
@@ -158,23 +158,22 @@ def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
     }
 
 
-def _asked(entry: Row, kind: str) -> str:
+def _prompt_of(entry: Row, kind: str) -> str:
     try:
-        return formatted(entry, kind)
+        return prompt_text(entry, kind)
     except NotImplementedError:
         return entry["prompt"]
 
 
-def response_from(row: Row, item_id: str, model: str, rest: Rest) -> Response:
-    """A row of a response file or of verdicts as a response of ours."""
+def response_from(row: Row, item_id: str, model: str, rest: Rest | None = None) -> Response:
+    """A row of a response file or of verdicts as a response of ours; `rest` keeps its other fields."""
     said = row.get("response")
     text: Any = "" if said is None else said
     text = text if isinstance(text, str) else json.dumps(text)
     metadata: Row = {"model_id": model, "prompt_template": "mixeval"}
-    unplaced = rest.of(row, _PLACED, ()) if row.keys() - _PLACED else {}
-    if unplaced:
+    if rest is not None and (unplaced := rest.of(row, _PLACED, ())):
         metadata["source"] = unplaced
-    error: Any = _NONE if said is None else None
+    error: Any = NO_RESPONSE if said is None else None
     outcome: Any = "errored" if error else "ok"
     if row.get("outcome") in _OUTCOMES and not is_verdict(row):
         outcome, error = row["outcome"], row.get("error")
@@ -200,7 +199,7 @@ def is_verdict(row: Row) -> bool:
 OVERALL = "overall"
 
 
-class Tally:
+class VerdictTally:
     """What verdicts counted, by label, benchmark and kind, added up in the order of their rows."""
 
     def __init__(self) -> None:
@@ -217,11 +216,11 @@ class Tally:
         return iter(self._cells)
 
     def scores(self, label: str) -> dict[str, float]:
-        """What `score.json` has of a label."""
-        return {name: _weighted(kinds) for name, kinds in self._cells.get(label, {}).items()}
+        """Return what `score.json` has of a label."""
+        return {name: _weighted_mean(kinds) for name, kinds in self._cells.get(label, {}).items()}
 
 
-def _weighted(kinds: dict[str, list[float]]) -> float:
+def _weighted_mean(kinds: dict[str, list[float]]) -> float:
     total = sum(count for _, count in kinds.values())
     return sum(round(added / count, 3) * (count / total) for added, count in kinds.values())
 
@@ -233,47 +232,34 @@ def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None
     """The row of a response with a label as a judge's verdict, whose text says it as the protocol reads it; None for a
     score that is none of MixEval's. `letter` is that of the right option."""
     outcome, passed, score = verdict_of(evaluation)
-    details = evaluation.get("detailed_results")
-    explained = cast("Row", details) if isinstance(details, dict) else {}
-    said = next(
-        (
-            str(explained[name])
-            for name in ("explanation", "reasoning", "raw")
-            if explained.get(name)
-        ),
-        "",
-    )
+    explained = fields_of(evaluation.get("detailed_results"))
+    name = "judge_score" if kind == FREE_FORM else "judge_option"
     if outcome != "scored":
-        found: Row = {"judge_score": None} if kind == FREE_FORM else {"judge_option": None}
-        return {
-            **row,
-            "judge_response": "",
-            **found,
-            "outcome": outcome,
-            "error": evaluation.get("error"),
-        }
-    value = float(bool(passed)) if math.isnan(score) else score
-    if not 0 <= value <= 1 or (math.isnan(score) and passed is None):
+        failed = {name: None, "outcome": outcome, "error": evaluation.get("error")}
+        return {**row, "judge_response": "", **failed}
+    value = score
+    if math.isnan(score):
+        value = math.nan if passed is None else float(passed)
+    if not 0 <= value <= 1 or (kind != FREE_FORM and value not in (0, 1)):
         return None
     if kind == FREE_FORM:
-        text = (
-            said
-            if said and compat.judged_score(said) == value
-            else f"{said} [[{_plain_number(value)}]]".strip()
-        )
-        return {**row, "judge_response": text, "judge_score": value}
-    if value not in (0, 1):
-        return None
+        found, shown, judged = value, _plain_number(value), compat.judged_score
+    else:
+        found = shown = _option_of(explained, letter, right=value > 0)
+        judged = compat.judged_option
+    reasons = (explained.get(name) for name in ("explanation", "reasoning", "raw"))
+    said = str(next(filter(None, reasons), ""))
+    if not said or judged(said) != found:
+        said = f"{said} [[{shown}]]".strip()
+    return {**row, "judge_response": said, name: found}
+
+
+def _option_of(explained: Row, letter: str, *, right: bool) -> str:
+    """Return the option that a label says was chosen, or one that is as right or wrong."""
     parsed = explained.get("verdict") or explained.get("parsed")
-    option = (
-        parsed
-        if isinstance(parsed, str) and (parsed == letter) == (value > 0)
-        else letter
-        if value > 0
-        else "Z"
-    )
-    text = said if said and compat.judged_option(said) == option else f"{said} [[{option}]]".strip()
-    return {**row, "judge_response": text, "judge_option": option}
+    if isinstance(parsed, str) and (parsed == letter) == right:
+        return parsed
+    return letter if right else "Z"
 
 
 def _plain_number(value: float) -> str:

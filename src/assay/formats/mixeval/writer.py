@@ -19,7 +19,7 @@ from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, Row, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.verdicts import (
-    Tally,
+    VerdictTally,
     can_score,
     data_entry,
     entry_of,
@@ -141,37 +141,33 @@ class _Writing:
         folder = f"{model}/{self._benchmark}/{self._version}"
         for kind in KINDS:
             self._files.write(f"{folder}/{file_name(model, kind, self._benchmark)}", b"")
-        tally = Tally()
+        tally = VerdictTally()
         for response, evaluations in self._joining.cases(series):
             item = self._joining.item(response)
             self._strays += item is None
             item = item or Item(id=str(response["item_id"]), data=str(response.get("prompt") or ""))
             kind, entry, id = self._entry(item)
             row = response_row(response, kind, entry, id)
-            failed = response.get("outcome", "ok") not in ("ok", "refused") or not can_score(
-                entry, kind
-            )
-            if failed:
+            answered = response.get("outcome", "ok") in ("ok", "refused")
+            scorable = answered and can_score(entry, kind)
+            if not scorable:
                 self._unscored += 1
                 row |= {"response": None} if response.get("outcome") == "errored" else {}
-            labels = [evaluation for _, evaluation in evaluations]
             if self._extras:
-                kept = kept_of(
-                    "mixeval", response, response_from(row, item.id, model, Rest()), labels
-                )
+                labels = [evaluation for _, evaluation in evaluations]
+                plain = response_from(row, item.id, model, Rest())
+                kept = kept_of("mixeval", response, plain, labels)
                 row |= {KEPT: kept} if kept else {}
-            name = f"{_UNSCORED}.jsonl" if failed else file_name(model, kind, self._benchmark)
+            name = file_name(model, kind, self._benchmark) if scorable else f"{_UNSCORED}.jsonl"
             self._files.write(f"{folder}/{name}", _encode(row) + b"\n")
-            if not failed or not self._extras:
+            if scorable or not self._extras:
                 self._write_verdicts(folder, row, kind, evaluations, tally)
-        label = chosen or next(tally.labels(), "")
-        if scores := tally.scores(label):
-            self._files.write(
-                f"{folder}/score.json", msgspec.json.format(_encode(scores), indent=4) + b"\n"
-            )
+        if scores := tally.scores(chosen or next(tally.labels(), "")):
+            text = msgspec.json.format(_encode(scores), indent=4) + b"\n"
+            self._files.write(f"{folder}/score.json", text)
 
     def _write_verdicts(
-        self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: Tally
+        self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: VerdictTally
     ) -> None:
         plain = {
             name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
-from assay.formats.ragicamp.reader import UNKNOWN, Results, read
+from assay.formats.ragicamp.reader import UNKNOWN, RagicampResults, results_at
 from assay.formats.ragicamp.rows import Row, id_of, item_row
 from assay.registry import dataset, nearest
 
@@ -31,7 +31,7 @@ def name_of(thing: Any) -> str:
 
 
 def stamp(name: str, *, dataset: str = "") -> Row:
-    """What tells that the files are still those that were read."""
+    """Return what tells that the files are still those that were read."""
     return dict(_results(name, dataset).source)
 
 
@@ -45,13 +45,13 @@ def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, Row]]:
     yield from _results(name, dataset).items()
 
 
-def _results(name: str, wanted: str) -> Results:
+def _results(name: str, wanted: str) -> RagicampResults:
     path = Path(name)
     if not path.exists():
         raise UserError(
             f"there is no file or folder {name!r}", where="dataset.path", fix="correct the path"
         )
-    found = read(path)
+    found = results_at(path)
     chosen = [one for one in found if one.dataset == wanted] if wanted else found
     if len(chosen) == 1:
         return chosen[0]
@@ -68,7 +68,7 @@ def _results(name: str, wanted: str) -> Results:
     raise UserError(f"{what} in {name!r}", where="dataset.params.dataset", fix=fix)
 
 
-class Examples(NamedTuple):
+class NamedExamples(NamedTuple):
     """A dataset's name, and its (place, dataset row) pairs. Each pass begins anew, as long as the object that was given
     can be read again."""
 
@@ -76,7 +76,7 @@ class Examples(NamedTuple):
     rows: Callable[[], Iterator[tuple[str, Row]]]
 
 
-def examples_of(given: Any) -> Examples:
+def examples_of(given: Any) -> NamedExamples:
     """The examples of a path, or of an object that yields them."""
     if isinstance(given, (str, Path)):
         return _from_path(Path(given))
@@ -86,12 +86,12 @@ def examples_of(given: Any) -> Examples:
         what = f"an object of the type {type(cast('Any', given)).__name__} is not a dataset"
         raise UserError(what, where="dataset", fix=fix)
     name = name_of(given)
-    return Examples(name, partial(_from_object, name, cast("Iterable[Any]", source)))
+    return NamedExamples(name, partial(_from_object, name, cast("Iterable[Any]", source)))
 
 
-def _from_path(path: Path) -> Examples:
+def _from_path(path: Path) -> NamedExamples:
     if path.is_dir() or path.suffix == ".json":
-        results = read(path) if path.exists() else []
+        results = results_at(path) if path.exists() else []
         if len(results) > 1:
             names = ", ".join(result.dataset for result in results)
             raise UserError(
@@ -99,10 +99,10 @@ def _from_path(path: Path) -> Examples:
                 fix="name one questions file",
             )
         if results:
-            return Examples(results[0].dataset, results[0].items)
+            return NamedExamples(results[0].dataset, results[0].items)
     config = load({"name": UNKNOWN, "dataset": str(path), "models": ["demo:none"]}, environ={})
     assert config.dataset is not None
-    return Examples(
+    return NamedExamples(
         path.name.partition(".")[0] or UNKNOWN,
         partial(open_dataset, config.dataset, Path(config.base)),
     )

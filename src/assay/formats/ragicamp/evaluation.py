@@ -37,8 +37,8 @@ from assay.engine.experiment.models import bind_models
 from assay.engine.experiment.resolve import find_source
 from assay.engine.run.run import Runner
 from assay.errors import PermanentError, UserError
-from assay.formats.ragicamp.dataset import Examples, examples_of, name_of
-from assay.formats.ragicamp.merging import check_questions, places_of, shared
+from assay.formats.ragicamp.dataset import NamedExamples, examples_of, name_of
+from assay.formats.ragicamp.merging import check_questions, exclusive_access, places_of
 from assay.formats.ragicamp.rows import OURS
 from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
@@ -71,7 +71,7 @@ class Metrics:
 
     def _bind(self, entry: Any, where: str) -> BoundScorer:
         if isinstance(entry, str):
-            return self._named(entry, {}, where)
+            return self._bind_name(entry, {}, where)
         fix = "write {name: f1, params: {use_stemming: true}}; the name may be file.py:function"
         if not isinstance(entry, Mapping):
             what = f"an object of the type {type(entry).__name__} is not a metric"
@@ -81,9 +81,9 @@ class Metrics:
         if "name" not in fields or unknown:
             what = f"a metric has no {unknown[0]!r}" if unknown else "a metric has no name"
             raise UserError(what, where=where, fix=fix)
-        return self._named(str(fields["name"]), dict(fields.get("params") or {}), where)
+        return self._bind_name(str(fields["name"]), dict(fields.get("params") or {}), where)
 
-    def _named(self, name: str, params: dict[str, Any], where: str) -> BoundScorer:
+    def _bind_name(self, name: str, params: dict[str, Any], where: str) -> BoundScorer:
         """RAGiCamp's own names mean RAGiCamp's metrics; all others are ours, or functions of files."""
         function = registry.scorer.get(
             f"ragicamp.{name}" if name in NAMES else name, base=Path.cwd(), where=where
@@ -173,7 +173,7 @@ def answer_of(found: Any) -> Answer:
 
 
 def _metadata(given: Any) -> dict[str, Any]:
-    """What the agent says about its answer, as JSON; names that our rows use for themselves begin with `agent_`."""
+    """Return what the agent says about its answer as JSON; names that our rows use for themselves begin with `agent_`."""
     if not given:
         return {}
     try:
@@ -288,7 +288,7 @@ def compare_agents(
 
 @contextmanager
 def _place(target: Path | None) -> Generator[Path]:
-    """Where the rows are: beside the files, or nowhere for long."""
+    """Yield the place of the rows: beside the files, or a temporary folder."""
     if target is not None:
         yield target / ROWS
         return
@@ -300,7 +300,7 @@ class _Job:
     """One evaluation: the engine's three steps, then the files."""
 
     def __init__(
-        self, settings: Evaluator, place: Path, examples: Examples, metrics: Metrics
+        self, settings: Evaluator, place: Path, examples: NamedExamples, metrics: Metrics
     ) -> None:
         self.settings = settings
         self.examples = examples
@@ -366,7 +366,7 @@ class _Job:
     def _check_target(self, folder: Path) -> None:
         """Refuse what the files cannot be written over, before the agent is asked."""
         name, plain_names = self.examples.name, self.settings.plain_names
-        with shared(folder):
+        with exclusive_access(folder):
             places_of(folder, self.agent_name, name, plain_names=plain_names, force=False)
             check_questions(folder, name, self.store.log("dataset", self.id))
 

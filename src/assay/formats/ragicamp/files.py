@@ -36,7 +36,7 @@ _NO_ROWS = "there is no list of questions or predictions in it"
 _START = 64  # bytes that tell a list from an object
 
 
-class Document(msgspec.Struct):
+class RagicampFile(msgspec.Struct):
     """One file: the fields before its list, the list's name, and, once the rows were read, the fields after it.
     `facts`: a file without rows; `other`: none that can be read. `problem` is what is wrong with either."""
 
@@ -78,36 +78,36 @@ class Document(msgspec.Struct):
             self.tail[key].append(value)
 
 
-def documents(path: Path) -> list[Document]:
+def documents(path: Path) -> list[RagicampFile]:
     """The files of ours at a path: the file itself, or all below a folder."""
     if path.is_file():
         beside = [other for other in sorted(path.parent.iterdir()) if _is_part(other, path)]
-        return [one for file in [path, *beside] if (one := look(file)) is not None]
-    found: list[Document] = []
+        return [*filter(None, map(look, [path, *beside]))]
+    found: list[RagicampFile] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name[0] != "." and not name.endswith(".d"))
-        seen = (look(Path(folder, name)) for name in sorted(names) if name[0] != ".")
-        found += [document for document in seen if document is not None]
+        visible = sorted(name for name in names if name[0] != ".")
+        found += filter(None, [look(Path(folder, name)) for name in visible])
     return found
 
 
 def _is_part(other: Path, main: Path) -> bool:
-    """Whether a file belongs to the one that was named."""
+    """Return whether a file belongs to the one that was named."""
     if other == main or not other.is_file():
         return False
     return other.name.endswith("_questions.json") or other.name.startswith(f"{stem_of(main)}_")
 
 
 def stem_of(path: Path) -> str:
-    """What the old five files of one run have in common."""
+    """Return what the names of one run's old five files have in common."""
     stem = path.stem
     for suffix in (_PER_QUESTION, "_metrics", "_predictions", "_summary"):
         stem = stem.removesuffix(suffix)
     return stem
 
 
-def look(path: Path) -> Document | None:
-    """What a file is, by its first fields; None if it is nothing of ours."""
+def look(path: Path) -> RagicampFile | None:
+    """Return a file as what its first fields tell; None if it is nothing of ours."""
     if not path.is_file():
         return None
     try:
@@ -117,9 +117,9 @@ def look(path: Path) -> Document | None:
             "the file's name is not UTF-8", where=ascii(str(path)), fix="rename it"
         ) from None
     if path.suffix == ".csv" and path.stem.endswith(_PER_QUESTION):
-        return Document(path, "scores")
+        return RagicampFile(path, "scores")
     if path.suffix == ".txt" and path.stem.endswith("_metrics"):
-        return Document(path, "facts", head=_text_facts(path))
+        return RagicampFile(path, "facts", head=_text_facts(path))
     if path.suffix != ".json" or path.name == "manifest.json":
         return None
     try:
@@ -128,7 +128,7 @@ def look(path: Path) -> Document | None:
         raise _unreadable(path, error) from None
 
 
-def _look_inside(path: Path) -> Document | None:
+def _look_inside(path: Path) -> RagicampFile | None:
     """Return what a JSON file is, by the fields before its list."""
     head: Row = {}
     problem = _NO_ROWS if path.name.endswith(_ROWS) else ""
@@ -139,7 +139,7 @@ def _look_inside(path: Path) -> Document | None:
                 return None
             for key, _, data in extents(file, skip=None):
                 if not data and key in _LISTS:
-                    return Document(path, _LISTS[key], key, storable(head))
+                    return RagicampFile(path, _LISTS[key], key, storable(head))
                 head[key] = value = decode_json(data or b"[]")
                 if key in _LISTS and not isinstance(value, (int, float)):
                     problem = f"{key!r} is not a list"
@@ -148,11 +148,11 @@ def _look_inside(path: Path) -> Document | None:
     return _without_rows(path, head, problem)
 
 
-def _without_rows(path: Path, head: Row, problem: str) -> Document | None:
+def _without_rows(path: Path, head: Row, problem: str) -> RagicampFile | None:
     is_summary = path.stem.endswith("_summary") and "agent_name" in head
     if is_summary or head.keys() & _FACTS:
-        return Document(path, "facts", head=storable(head), problem=problem)
-    return Document(path, "other", problem=problem) if problem else None
+        return RagicampFile(path, "facts", head=storable(head), problem=problem)
+    return RagicampFile(path, "other", problem=problem) if problem else None
 
 
 def timestamp_of(text: Any, path: Path | None = None) -> float:

@@ -15,14 +15,14 @@ from typing import IO, Literal
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.ragicamp.files import Document, look
+from assay.formats.ragicamp.files import RagicampFile, look
 from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
 from assay.interfaces import Log
 from assay.store.files import make_folder, open_own, safe_name, store_error, sweep, write_file
 from assay.store.index import ItemIndex
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
-from assay.store.written import check_replaceable, remember
+from assay.store.ledger import check_replaceable, replace_file
 
 _LOCK = ".ragicamp.lock"
 _BLOCK = 1 << 20
@@ -42,7 +42,7 @@ def agent_file(folder: Path, agent: str, kind: FileKind, dataset: str = "") -> P
 
 
 @contextmanager
-def shared(folder: Path) -> Generator[None]:
+def exclusive_access(folder: Path) -> Generator[None]:
     """Wait until no other process changes the folder. The lock ends with its holder."""
     try:
         make_folder(folder)
@@ -92,7 +92,7 @@ def document(head: Row, **lists: RowList) -> Iterator[bytes]:
 
 def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
     """Put the items into the questions file: what it has keeps its place, ours are new, none goes. A question that asks
-    otherwise than ours of the same id is a conflict; other answers are replaced, and named. Call it within `shared`."""
+    otherwise than ours of the same id is a conflict; other answers are replaced, and named. Call it within `exclusive_access`."""
     path = questions_file(folder, dataset)
     broken: list[str] = []
     answers: list[str] = []
@@ -101,7 +101,7 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
         broken.append(f"{path} holds no questions")
     with TemporaryFile(prefix="assay-") as spool:
         questions = RowList(spool)
-        for row in _merged(old, ItemIndex(items), broken.append, answers.append):
+        for row in _merged_rows(old, ItemIndex(items), broken.append, answers.append):
             questions.add(row)
         said = {} if old is None else {**old.tail, **old.head}
         head = {"dataset_name": dataset, "num_questions": 0, **said}
@@ -124,16 +124,18 @@ def merge_questions(folder: Path, dataset: str, items: Log, note: Note) -> Path:
 def check_questions(folder: Path, dataset: str, items: Log) -> None:
     """Refuse items that ask otherwise than the questions file does, before an agent is asked."""
     old, ignored = _questions_in(questions_file(folder, dataset)), list[str]()
-    for _ in _merged(old, ItemIndex(items), ignored.append, ignored.append):
+    for _ in _merged_rows(old, ItemIndex(items), ignored.append, ignored.append):
         pass
 
 
-def _questions_in(path: Path) -> Document | None:
+def _questions_in(path: Path) -> RagicampFile | None:
     old = look(path)
     return old if old is not None and old.kind == "questions" else None
 
 
-def _merged(old: Document | None, items: ItemIndex, broken: Note, answered: Note) -> Iterator[Row]:
+def _merged_rows(
+    old: RagicampFile | None, items: ItemIndex, broken: Note, answered: Note
+) -> Iterator[Row]:
     taken = Seen()
     for place, number, row in () if old is None else old.rows(broken):
         id = id_of(row, number)
@@ -163,7 +165,7 @@ def places_of(
     folder: Path, agent: str, dataset: str, *, plain_names: bool, force: bool
 ) -> dict[FileKind, Path]:
     """The names of an agent's files: RAGiCamp's, unless another dataset's results have them. Files that Assay did not
-    write are refused. Call it within `shared`."""
+    write are refused. Call it within `exclusive_access`."""
     plain = [agent_file(folder, agent, kind) for kind in KINDS]
     taken = not plain_names and any(
         path.exists() and _dataset_in(path) != dataset for path in plain
@@ -177,13 +179,9 @@ def places_of(
 
 
 def put_in_place(files: Mapping[FileKind, Path], places: Mapping[FileKind, Path]) -> None:
-    """Give an agent's whole files their names. Call it within `shared`."""
+    """Give an agent's whole files their names. Call it within `exclusive_access`."""
     for kind, temporary in files.items():
-        try:
-            os.replace(temporary, places[kind])
-        except OSError as error:
-            raise store_error(error, places[kind]) from error
-        remember(places[kind])
+        replace_file(temporary, places[kind])
 
 
 def _dataset_in(path: Path) -> str | None:

@@ -9,21 +9,28 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline
+from assay.engine.experiment.imports.foreign import (
+    Foreign,
+    ForeignCase,
+    Headline,
+    Oddities,
+    fields_of,
+    number_of,
+)
 from assay.errors import UserError
-from assay.formats.ragicamp.files import Document, documents, stem_of, timestamp_of
+from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
     IDS,
     Agent,
     Row,
-    asked,
     id_of,
     item_row,
+    question_fields,
     read_prediction,
 )
 from assay.records import Evaluation
@@ -33,6 +40,7 @@ from assay.store.keyset import Seen
 from assay.text.json_stream import storable
 
 UNKNOWN = "unknown"
+_OF_NOTHING = "these are scores of no prediction"
 _COUNTS = ("num_examples", "agent_name", "dataset_name")
 _LATER_FIELDS = {"experiment", "agent"}  # of questions and predictions
 
@@ -41,16 +49,16 @@ class AgentFile(msgspec.Struct):
     """A file of one agent's answers; `scores` has its metrics where they are in a file of their own, `lists` those that
     a summary holds as one list of values. `is_old`: it is one of the old five files."""
 
-    document: Document
+    document: RagicampFile
     is_old: bool
     dataset: str
     agent: Agent
-    scores: Document | None = None
+    scores: RagicampFile | None = None
     lists: dict[str, list[Any]] = {}
     overall: Row = {}
 
 
-def _agent_files(every: Sequence[Document]) -> list[AgentFile]:
+def _agent_files(every: Sequence[RagicampFile]) -> list[AgentFile]:
     """Return the files with answers, then the scores that no answers are there for."""
     facts = {one.path: one.head for one in every if one.kind == "facts"}
     per_question = [one for one in every if one.kind == "scores"]
@@ -60,7 +68,7 @@ def _agent_files(every: Sequence[Document]) -> list[AgentFile]:
     return [*files, *(_agent_file(one, facts, {}) for one in scores.values())]
 
 
-def _check_version(document: Document) -> None:
+def _check_version(document: RagicampFile) -> None:
     """Refuse a file of a RAGiCamp after the three files."""
     head, name = document.head, document.path.name
     if name.endswith("_summary.json"):
@@ -78,15 +86,15 @@ def _check_version(document: Document) -> None:
 
 
 def _agent_file(
-    document: Document, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], Document]
+    document: RagicampFile, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], RagicampFile]
 ) -> AgentFile:
     """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
     there."""
     head, path = document.head, document.path
-    results = _mapping(head.get("results"))
-    told = _about(path, facts) | _filled(results) | _filled(head)
+    results = fields_of(head.get("results"))
+    told = _about(path, facts) | _non_empty(results) | _non_empty(head)
     is_old = "results" in head or document.kind == "scores"
-    values = results or _mapping(told.get("overall_metrics") or told.get("metrics"))
+    values = results or fields_of(told.get("overall_metrics") or told.get("metrics"))
     lists = {name: value for name, value in values.items() if isinstance(value, list)}
     return AgentFile(
         document=document,
@@ -99,7 +107,7 @@ def _agent_file(
     )
 
 
-def _agent(told: Row, document: Document) -> Agent:
+def _agent(told: Row, document: RagicampFile) -> Agent:
     """Return whose answers a document holds, by what it and the files beside it tell."""
     head, path = document.head, document.path
     name = str(told.get("agent_name") or stem_of(path))
@@ -114,12 +122,12 @@ def _agent(told: Row, document: Document) -> Agent:
     )
 
 
-def _filled(row: Row) -> Row:
+def _non_empty(row: Row) -> Row:
     return {key: value for key, value in row.items() if value}
 
 
 def _about(path: Path, facts: Mapping[Path, Row]) -> Row:
-    """What the files beside a run's predictions say about it: JSON before text."""
+    """Return what the files beside a run's predictions say about it: JSON before text."""
     stem = stem_of(path)
     about: Row = {}
     for ending in ("metrics.txt", "metrics.json", "summary.json"):
@@ -143,10 +151,6 @@ def _told_apart(files: list[AgentFile], root: Path) -> list[AgentFile]:
             )
         taken.add((file.agent.name, file.agent.sample_index, file.is_old))
     return ordered
-
-
-def _mapping(value: Any) -> Row:
-    return cast("Row", value) if isinstance(value, dict) else {}
 
 
 def _whole(value: Any, default: int) -> int:
@@ -178,23 +182,23 @@ def ragicamp(path: Path, *, dataset: str = "") -> list[Foreign]:
     Parameters:
     dataset: only the results on this dataset
     """
-    return list(read(path, dataset=dataset))
+    return list(results_at(path, dataset=dataset))
 
 
-def read(path: Path, *, dataset: str = "") -> list["Results"]:
+def results_at(path: Path, *, dataset: str = "") -> list["RagicampResults"]:
     """Return the results at a path, one for each dataset; none if there is nothing of RAGiCamp's."""
     every = documents(path)
-    results: dict[str, Results] = {}
+    results: dict[str, RagicampResults] = {}
     for one in every:
         _check_version(one)
     for one in every:
         if one.kind == "questions":
             name = _dataset_of(one)
-            results.setdefault(name, Results(name)).questions.append(one)
+            results.setdefault(name, RagicampResults(name)).questions.append(one)
     only = next(iter(results)) if len(results) == 1 else UNKNOWN
     for file in _agent_files(every):
         file.dataset = file.dataset or only
-        results.setdefault(file.dataset, Results(file.dataset)).agents.append(file)
+        results.setdefault(file.dataset, RagicampResults(file.dataset)).agents.append(file)
     for found in results.values():
         found.agents = _told_apart(found.agents, path)
         found.problems = [f"{one.path}: {one.problem}" for one in every if one.problem]
@@ -209,27 +213,27 @@ def _model(file: AgentFile) -> str:
     return file.agent.model_name or file.agent.name
 
 
-def _dataset_of(questions: Document) -> str:
+def _dataset_of(questions: RagicampFile) -> str:
     stem = questions.path.stem.removesuffix("_questions")
     return str(questions.head.get("dataset_name") or stem or UNKNOWN)
 
 
-class Results:
+class RagicampResults:
     """One dataset's questions, and what agents answered. Passes may be made again; each starts from the files."""
 
     def __init__(self, dataset: str) -> None:
         self.dataset = dataset
-        self.questions: list[Document] = []
+        self.questions: list[RagicampFile] = []
         self.agents: list[AgentFile] = []
         self.problems: list[str] = []  # what could not be read of any file that was looked at
-        self.odd: dict[str, list[Any]] = {}
+        self.odd = Oddities(_SAID)
         self._apart: dict[int, str] = {}
         self._items = 0
         self._sums: dict[_Address, dict[str, list[Any]]] = {}
 
     @property
     def source(self) -> Row:
-        """What tells that the files are still those that were read."""
+        """Return what tells that the files are still those that were read."""
         pairs = ((agent.document, agent.scores) for agent in self.agents)
         files = [*self.questions, *(one for pair in pairs for one in pair if one is not None)]
         stamps = [content_stamp(one.path.absolute()) for one in files]
@@ -237,7 +241,7 @@ class Results:
 
     @property
     def facts(self) -> Row:
-        """What the files say beyond rows."""
+        """Return what the files say beyond rows."""
         agents = self.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}
         forms = {"the old five files" if file.is_old else "the three files" for file in agents}
@@ -249,14 +253,11 @@ class Results:
 
     @property
     def rejected(self) -> int:
-        """How many rows and files could not be read."""
-        return self.odd.get("broken", [0])[0]
+        """Count the rows and files that could not be read."""
+        return self.odd.count("broken")
 
     def notes(self) -> list[str]:
-        return [
-            _SAID[what].format(count=count, first=first)
-            for what, (count, first) in self.odd.items()
-        ]
+        return [*self.odd.notes().values()]
 
     def headlines(self) -> list[Headline]:
         """Each number of the agents' summaries; where failures count as wrong answers in it, so they do in ours."""
@@ -281,11 +282,10 @@ class Results:
 
     @property
     def planned(self) -> int | None:
-        """How many answers the files say that they have; None if one does not say it."""
+        """Return how many answers the files say that they have; None if one does not say it."""
         said: dict[_Address, int] = {}
         for file in self.agents:
-            results = file.document.head.get("results")
-            told = results if isinstance(results, dict) else file.document.head
+            told = fields_of(file.document.head.get("results")) or file.document.head
             counts = (told.get("num_examples"), told.get("num_failed"))
             count = sum(number for number in counts if isinstance(number, int))
             said[_address(file)] = max(said.get(_address(file), 0), count)
@@ -293,10 +293,10 @@ class Results:
 
     def items(self) -> Iterator[tuple[str, Row]]:
         """(place, dataset row) of every question, those of the questions files first."""
-        self.odd = {}
+        self.odd = Oddities(_SAID)
         self._apart = {}
         ids, pairs, self._items = Seen(), Seen(), 0
-        for place, id, row in self._asked():
+        for place, id, row in self._question_rows():
             of_file, (text, pair) = place is not None, _pair(id, row)
             if not pairs.add(pair):
                 continue
@@ -305,19 +305,19 @@ class Results:
                 if not text:
                     continue
                 own = self._apart[pair] = f"{id}~{pair:016x}"
-                self._note("apart", own)
+                self.odd.note("apart", own)
             elif not of_file and self.questions:
-                self._note("unasked", id)
+                self.odd.note("unasked", id)
             self._items += 1
             yield place or str(self.agents[0].document.path), item_row(row, own)
 
-    def _asked(self) -> Iterator[tuple[str | None, str, Row]]:
+    def _question_rows(self) -> Iterator[tuple[str | None, str, Row]]:
         for document in self.questions:
             for place, number, row in document.rows(self._broken):
                 yield place, id_of(row, number), row
         for file in self.agents:
             for _, number, row in file.document.rows():
-                yield None, id_of(row, number), asked(row)
+                yield None, id_of(row, number), question_fields(row)
 
     def cases(self) -> Iterator[ForeignCase]:
         """Every question, then every answer with its evaluations, agent by agent."""
@@ -344,10 +344,10 @@ class Results:
     def _add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
         """Add up the scores that a prediction shows: the sum, how many they are, and whether one
         does not count as it is shown."""
-        metrics = row.get("metrics")
+        metrics = fields_of(row.get("metrics"))
         sums = self._sums.setdefault(_address(file), {})
         for evaluation in evaluations:
-            shown = metrics.get(evaluation.label) if isinstance(metrics, dict) else None
+            shown = metrics.get(evaluation.label)
             if isinstance(shown, (int, float)) and math.isfinite(shown):
                 own = sums.setdefault(evaluation.label, [0.0, 0, False])
                 own[0] += shown
@@ -368,7 +368,7 @@ class Results:
         samples = {file.agent.name: file.agent.total_samples for file in self.agents}
         for name, count in answered.items():
             if count < self._items and samples[name] == 1:
-                self.odd.setdefault("unanswered", [0, f"of {name}"])[0] += self._items - count
+                self.odd.note("unanswered", f"of {name}", self._items - count)
 
     def _id(self, id: str, row: Row) -> str:
         return self._apart.get(_pair(id, row)[1], id) if self._apart else id
@@ -378,7 +378,7 @@ class Results:
         if file.document.kind == "scores":
             rows = ((place, number, _without_answer(row)) for place, number, row in rows)
         elif file.is_old:
-            rows = self._scored(file, rows)
+            rows = self._rows_with_scores(file, rows)
         for place, number, row in rows:
             for what, kind in (("metrics", dict), ("evaluations", list)):
                 if row.get(what) and not isinstance(row[what], kind):
@@ -386,64 +386,43 @@ class Results:
                         f"{place}: {what!r} is not {'an object' if kind is dict else 'a list'}"
                     )
             if row.get("prediction") is None:
-                self._note("textless", id_of(row, number))
+                self.odd.note("textless", id_of(row, number))
             yield place, number, row
 
-    def _scored(
+    def _rows_with_scores(
         self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]
     ) -> Iterator[tuple[str, int, Row]]:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
-        scores = _Scores(file.scores, self._broken)
+        scores = self._scores_by_number(file.scores)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
-        results = file.document.head.get("results")
-        count = results.get("num_examples") if isinstance(results, dict) else None
+        count = fields_of(file.document.head.get("results")).get("num_examples")
         for name, values in list(lists.items()):
             if len(values) != count:
-                self._note("lists", name)
+                self.odd.note("lists", name)
                 del lists[name]
         for place, number, row in rows:
             metrics = {
                 name: values[number] for name, values in lists.items() if number < len(values)
             }
-            yield place, number, storable({**row, "metrics": {**metrics, **scores.take(number)}})
-        for place in scores.left():
-            self._broken(f"{place}: these are scores of no prediction")
+            found = scores.pop(number, ("", {}))[1]
+            yield place, number, storable({**row, "metrics": {**metrics, **found}})
+        for place, _ in scores.values():
+            self._broken(f"{place}: {_OF_NOTHING}")
+
+    def _scores_by_number(self, document: RagicampFile | None) -> dict[int, tuple[str, Row]]:
+        """Return the old metrics, each with its place, by the number of their question."""
+        found: dict[int, tuple[str, Row]] = {}
+        for place, number, row in () if document is None else document.rows(self._broken):
+            index = number_of(row.get("question_index"))
+            at = number if index is None else int(index)
+            if at in found:
+                self._broken(f"{place}: {_OF_NOTHING}")
+            else:
+                found[at] = place, _metrics_of(row)
+        return found
 
     def _broken(self, what: str) -> None:
-        self._note("broken", what)
-
-    def _note(self, what: str, first: str) -> None:
-        self.odd.setdefault(what, [0, first])[0] += 1
-
-
-class _Scores:
-    """The old metrics by the number of their question; those that come too early wait."""
-
-    def __init__(self, document: Document | None, broken: Any) -> None:
-        self._rows = iter(()) if document is None else document.rows(broken)
-        self._early: dict[int, tuple[str, Row]] = {}
-        self._left: list[str] = []
-
-    def take(self, wanted: int) -> Row:
-        if wanted in self._early:
-            return self._early.pop(wanted)[1]
-        for place, number, row in self._rows:
-            index = row.get("question_index")
-            at = int(index) if isinstance(index, (int, float)) and math.isfinite(index) else number
-            if at == wanted:
-                return _metrics_of(row)
-            if at in self._early:
-                self._left.append(place)
-            self._early[at] = place, _metrics_of(row)
-        return {}
-
-    def left(self) -> list[str]:
-        """The places of scores that nobody took, after all predictions."""
-        return [
-            *self._left,
-            *(place for place, _ in self._early.values()),
-            *(place for place, _, _ in self._rows),
-        ]
+        self.odd.note("broken", what)
 
 
 def _metrics_of(row: Row) -> Row:

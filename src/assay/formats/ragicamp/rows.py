@@ -12,6 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.aggregate.bind import Policy
+from assay.engine.experiment.imports.foreign import evaluation_of, failure, fields_of, list_of
 from assay.engine.experiment.imports.kept import completed, difference
 from assay.errors import UserError
 from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
@@ -58,18 +59,21 @@ def id_of(row: Row, number: int) -> str:
     return next((str(row[name]) for name in IDS if row.get(name) not in (None, "")), str(number))
 
 
+def _others(row: Row) -> Row:
+    """Return the fields that are not RAGiCamp's."""
+    return {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
+
+
 # ---- questions
 
 
 def item_row(row: Row, id: str) -> Row:
     """The dataset row of a question, or of a prediction that holds its question."""
-    kept = row.get("item")
-    if isinstance(kept, dict):
-        return {**cast("Row", kept), "id": id}
-    others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
+    if kept := fields_of(row.get("item")):
+        return {**kept, "id": id}
     made: Row = {
         "id": id,
-        "data": {"question": row.get("question") or "", **others},
+        "data": {"question": row.get("question") or "", **_others(row)},
         "ground_truth": answers_in(row),
     }
     if isinstance(row.get("metadata"), dict):
@@ -77,8 +81,8 @@ def item_row(row: Row, id: str) -> Row:
     return made
 
 
-def asked(row: Row) -> Row:
-    """What a prediction says about its question, as a row of a questions file."""
+def question_fields(row: Row) -> Row:
+    """Return what a prediction says about its question, as a row of a questions file."""
     return {
         key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row
     }
@@ -109,9 +113,7 @@ def question_row(item: Item) -> Row:
         "expected_answer": answers[0] if answers else None,
         "all_acceptable_answers": answers,
     }
-    if isinstance(item.data, dict):
-        data = cast("Row", item.data)
-        row |= {key: value for key, value in data.items() if key not in _PREDICTION_FIELDS}
+    row |= _others(fields_of(item.data))
     if item.metadata:
         row["metadata"] = item.metadata
     if normalise(item_row(row, item.id)) != item:
@@ -127,9 +129,8 @@ def read_prediction(
 ) -> tuple[Response, list[Evaluation]]:
     """A prediction as a response of ours, and its metrics as evaluations."""
     response = _plain_response(row, item_id, agent)
-    kept = row.get("response")
-    if isinstance(kept, dict):
-        response = completed(response, cast("Row", kept), place)
+    if kept := fields_of(row.get("response")):
+        response = completed(response, kept, place)
     return response, list(_evaluations(row, response, place))
 
 
@@ -137,14 +138,8 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
     said = row.get("prediction")
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
     outcome, error = _outcome_in(row, text)
-    own = row.get("metadata")
-    others = {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
-    content = (
-        agent.name.encode(),
-        item_id.encode(),
-        b"%d" % agent.sample_index,
-        text.encode("utf-8", "replace"),
-    )
+    place = (item_id.encode(), b"%d" % agent.sample_index, text.encode("utf-8", "replace"))
+    has_error = outcome == "errored"
     return Response(
         item_id=item_id,
         sample_id=f"{item_id}_sample_{agent.sample_index}",
@@ -152,24 +147,20 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
         total_samples=agent.total_samples,
         model_name=agent.model_name or agent.name,
         prompt=str(row.get("prompt") or row.get("question") or ""),
-        response="" if outcome == "errored" and text.startswith(ERROR_MARK) else text,
+        response="" if has_error and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
-        metadata={
-            **agent.facets(),
-            **others,
-            **(cast("Row", own) if isinstance(own, dict) else {}),
-        },
+        metadata={**agent.facets(), **_others(row), **fields_of(row.get("metadata"))},
         error=None if error is None else str(error),
-        key=digest("ragicamp", *content).hex(),
+        key=digest("ragicamp", agent.name.encode(), *place).hex(),
         task=agent.task or agent.name,
         outcome=outcome,
-        error_kind="permanent" if outcome == "errored" else None,
+        error_kind="permanent" if has_error else None,
     )
 
 
 def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
     """Return how a prediction came out, and its error."""
-    error = row.get("error") or (_unmarked(text) if text.startswith(ERROR_MARK) else None)
+    error = row.get("error") or (_error_text(text) if text.startswith(ERROR_MARK) else None)
     outcome = row.get("outcome")
     if outcome == "ok":
         return outcome, None  # the error is of a score
@@ -179,7 +170,7 @@ def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
     return outcome, error or (_NOT_THERE if outcome == "skipped" else None)
 
 
-def _unmarked(text: str) -> str:
+def _error_text(text: str) -> str:
     """The error in `[ERROR: …]`, however often it was put into one."""
     while text.startswith(ERROR_MARK):
         text = text.removeprefix(ERROR_MARK).removeprefix(":").strip().removesuffix("]")
@@ -187,11 +178,9 @@ def _unmarked(text: str) -> str:
 
 
 def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluation]:
-    found = row.get("metrics")
-    metrics = cast("Row", found) if isinstance(found, dict) else {}
-    kept = row.get("evaluations")
+    metrics = fields_of(row.get("metrics"))
     told: set[str] = set()
-    for entry in cast("list[Any]", kept) if isinstance(kept, list) else ():
+    for entry in list_of(row.get("evaluations")):
         if isinstance(entry, dict):
             fields = dict(cast("Row", entry))
             name = str(fields.pop("metric", fields.get("label", "")))
@@ -213,23 +202,15 @@ def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
         name.encode(),
         b"" if missing else canonical(value),
     )
-    return Evaluation(
-        item_id=response.item_id,
-        sample_id=response.sample_id,
-        sample_index=response.sample_index,
-        label=name,
-        model_name=response.model_name,
+    return evaluation_of(
+        response,
+        name,
         passed=value if isinstance(value, bool) else None,
         score=None if missing else number,
-        timestamp=response.timestamp,
         metadata=response.metadata,
         key=key.hex(),
-        responses=[response.key],
-        scorer=name,
-        outcome="errored" if missing else "scored",
-        error=_NO_NUMBER if missing else None,
-        error_kind="permanent" if missing else None,
         value=value if number is None else None,
+        **failure(_NO_NUMBER if missing else None),
     )
 
 
@@ -248,13 +229,12 @@ def prediction_row(
         raise UserError(
             "a response has no item_id", fix="remove its line, or run the experiment again"
         )
-    metadata = response.get("metadata")
     row: Row = {
         "question_id": str(response["item_id"]),
         "question": asks,
         "prediction": str(response.get("response") or ""),
         "metrics": metrics,
-        "metadata": _agents_own(cast("Row", metadata)) if isinstance(metadata, dict) else {},
+        "metadata": _agents_own(fields_of(response.get("metadata"))),
         **_failure(response, evaluations, metrics),
     }
     plain = _plain_response(row, row["question_id"], agent)
@@ -308,7 +288,7 @@ def outcome_of(evaluation: Row) -> EvaluationOutcome:
     return outcome if outcome in OUTCOMES else "errored" if evaluation.get("error") else "scored"
 
 
-def counted(evaluation: Row, policy: Policy) -> float | None:
+def counted_score(evaluation: Row, policy: Policy) -> float | None:
     """The number that an evaluation counts with: that of a wrong answer, or none, where the policy says so."""
     outcome = outcome_of(evaluation)
     if outcome != "scored":

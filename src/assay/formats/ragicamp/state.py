@@ -26,7 +26,7 @@ _INSTALLED = tuple(
 
 
 def state_of(thing: Any) -> Any:
-    """What an object is; equal states mean equal behaviour, as far as can be seen."""
+    """Return what an object is; equal states mean equal behaviour, as far as can be seen."""
     return _seen(thing, ())
 
 
@@ -52,15 +52,18 @@ def _seen_object(value: Any, above: tuple[int, ...]) -> Any:
         return sorted((_seen(entry, above) for entry in cast("Set[Any]", value)), key=canonical)
     if isinstance(value, partial):
         called = cast("partial[Any]", value)
-        return [_seen(called.func, above), _seen(called.args, above), _seen(called.keywords, above)]
+        return [_seen(part, above) for part in (called.func, called.args, called.keywords)]
     if inspect.ismethod(value):
         return [value.__name__, _seen(value.__self__, above)]
     if inspect.isfunction(value):
         return identity(value)
     if isinstance(value, (type, ModuleType)) or not hasattr(value, "__dict__"):
-        return getattr(value, "__qualname__", None) or getattr(
-            value, "__name__", type(value).__qualname__
-        )
+        names = (getattr(value, name, None) for name in ("__qualname__", "__name__"))
+        return next(filter(None, names), type(value).__qualname__)
+    return _seen_instance(value, above)
+
+
+def _seen_instance(value: Any, above: tuple[int, ...]) -> Any:
     own = getattr(value, "identity", None)
     if own is not None and not callable(own):
         return {"identity": msgspec.to_builtins(own, str_keys=True, enc_hook=str)}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import Any, Literal, cast
+from typing import Literal
 
 import msgspec
 
@@ -17,6 +17,7 @@ from assay.analysis.look.joining import Joining, Series
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
 from assay.engine.experiment.bind import BoundOutput
+from assay.engine.experiment.imports.foreign import fields_of
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
@@ -27,16 +28,16 @@ from assay.formats.ragicamp.merging import (
     RowList,
     check_questions,
     document,
+    exclusive_access,
     merge_questions,
     places_of,
     put_in_place,
-    shared,
 )
 from assay.formats.ragicamp.rows import (
     OVERALL,
     Agent,
     Row,
-    counted,
+    counted_score,
     is_failed,
     outcome_of,
     prediction_row,
@@ -50,6 +51,7 @@ from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")
 _PARAMS: dict[str, Row] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
+_INTERVAL = ("ci_low", "ci_high", "ci_level", "ci_method")
 _FACET = "model_name"
 _ID = "scores"
 Samples = Literal["separate", "mean"]
@@ -100,7 +102,7 @@ def ragicamp(
         files = _Agents(Path(temporary), name, samples, extras, policy, level).write(
             export.tables, notes.append
         )
-        with shared(folder):
+        with exclusive_access(folder):
             places = {
                 agent: places_of(folder, agent, name, plain_names=plain_names, force=export.force)
                 for agent in files
@@ -112,7 +114,7 @@ def ragicamp(
 
 
 def _counting(source: Source) -> tuple[Policy, float]:
-    """How the experiment counts rows without a verdict, and the level of its intervals."""
+    """Return how the experiment counts rows without a verdict, and the level of its intervals."""
     folder = source.folder or source.path.parent
     if not (folder / CONFIG).exists():
         return Policy(), 0.95
@@ -122,8 +124,7 @@ def _counting(source: Source) -> tuple[Policy, float]:
 
 def dataset_name(manifest: Manifest | None, experiment: str) -> str:
     """Return what the dataset of an experiment is called."""
-    named: Any = manifest.plan.get("dataset") if manifest else None
-    given = cast("Row", named) if isinstance(named, dict) else {}
+    given = fields_of(manifest.plan.get("dataset")) if manifest else {}
     path = given.get("path")
     stem = Path(path).name.partition(".")[0] if isinstance(path, str) else ""
     own = manifest.name if manifest else ""
@@ -133,7 +134,7 @@ def dataset_name(manifest: Manifest | None, experiment: str) -> str:
 # ---- statistics: the engine's metrics over the scores that the predictions show
 
 
-class Scores:
+class AgentScores:
     """Collects scores by agent in a folder of its own, and has the engine make statistics of them."""
 
     def __init__(self, folder: Path, policy: Policy, level: float) -> None:
@@ -144,7 +145,7 @@ class Scores:
         self._lines: list[bytes] = []
 
     def add(self, agent: str, item_id: str, metrics: Iterable[Scored]) -> None:
-        """What one prediction was given."""
+        """Add the scores of one prediction."""
         for name, scorer, score, outcome in metrics:
             row = Evaluation(
                 item_id=item_id,
@@ -179,31 +180,17 @@ class Scores:
         ]
         found: dict[str, dict[str, Row]] = {}
         for row in Aggregator(self._store).aggregate([_ID], metrics, id=_ID):
-            entry = found.setdefault(str(row[_FACET]), {}).setdefault(row["label"], {})
-            entry |= dict(_statistic(row))
+            of = found.setdefault(str(row[_FACET]), {})
+            entry = of.setdefault(row["label"], dict.fromkeys(STATISTICS))  # RAGiCamp's four first
+            entry[row["metric_name"]] = row["value"]
+            if row["metric_name"] == "mean":
+                entry |= {"count": row["used_sample_count"], "errors": row["errored_count"]}
+                entry |= {name: row.get(name) for name in _INTERVAL}
         # A metric without any value is left out, as RAGiCamp does: code that prints numbers does not know null.
         return {
-            agent: {
-                name: _ordered(entry)
-                for name, entry in sorted(of.items())
-                if entry["mean"] is not None
-            }
+            agent: {name: of[name] for name in sorted(of) if of[name]["mean"] is not None}
             for agent, of in found.items()
         }
-
-
-def _ordered(entry: Row) -> Row:
-    """RAGiCamp's four first."""
-    return {**{name: entry[name] for name in STATISTICS}, **entry}
-
-
-def _statistic(row: Row) -> Iterator[tuple[str, Any]]:
-    yield row["metric_name"], row["value"]
-    if row["metric_name"] == "mean":
-        yield "count", row["used_sample_count"]
-        yield "errors", row["errored_count"]
-        for name in ("ci_low", "ci_high", "ci_level", "ci_method"):
-            yield name, row.get(name)
 
 
 # ---- predictions and summaries
@@ -221,14 +208,14 @@ class _Agents:
     level: float
 
     def __post_init__(self) -> None:
-        self._scores = Scores(self.folder / "scores", self.policy, self.level)
+        self._scores = AgentScores(self.folder / "scores", self.policy, self.level)
         self._heads: dict[str, Row] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
         # what was joined goes before statistics take its memory
         files = self._write_predictions(tables, note)
         found = self._scores.statistics()
-        computed = _computed(tables)
+        computed = _computed_metrics(tables)
         for name, head in self._heads.items():
             statistics = found.get(name, {})
             overall = {metric: entry["mean"] for metric, entry in statistics.items()}
@@ -277,18 +264,20 @@ class _Agents:
     def _rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[Row]:
         for response, evaluations in joining.cases(series):
             metrics = {
-                name: counted(evaluation, self.policy)
+                name: counted_score(evaluation, self.policy)
                 for name, evaluation in evaluations
                 if outcome_of(evaluation) != "skipped"  # it said nothing, which is no failure
             }
             asks = _question(joining, response)
             row = prediction_row(response, asks, agent, evaluations, metrics, extras=self.extras)
             last = dict(evaluations).items()
-            self._scores.add(agent.name, row["question_id"], (self._scored(*pair) for pair in last))
+            self._scores.add(
+                agent.name, row["question_id"], (self._score_of(*pair) for pair in last)
+            )
             yield row
 
-    def _scored(self, name: str, evaluation: Row) -> Scored:
-        outcome, score = outcome_of(evaluation), counted(evaluation, self.policy)
+    def _score_of(self, name: str, evaluation: Row) -> Scored:
+        outcome, score = outcome_of(evaluation), counted_score(evaluation, self.policy)
         if outcome == "scored" and score is None:
             outcome = "errored"
         shown = score if outcome == "scored" else None
@@ -336,12 +325,12 @@ def _agent(series: Series) -> Agent:
 
 
 def _question(joining: Joining, response: Row) -> str:
-    """What the response's item asks; what was sent, where the item is not in the dataset."""
+    """Return what the response's item asks; what was sent, where the item is not in the dataset."""
     item = joining.item(response)
     return str(response.get("prompt") or "") if item is None else question_of(item)
 
 
-def _computed(tables: Tables) -> dict[str, Row]:
+def _computed_metrics(tables: Tables) -> dict[str, Row]:
     """By agent or model: what metrics gave for all answers together, which is not a mean; of imported results, as long
     as their scores are those that were imported."""
     run, evaluation = tables.source.manifest("run"), tables.source.manifest("evaluation")
@@ -361,7 +350,7 @@ def _means(evaluations: Sequence[tuple[str, Row]], policy: Policy) -> dict[str, 
     found: dict[str, list[float]] = {}
     for name, evaluation in evaluations:
         if outcome_of(evaluation) != "skipped":
-            score = counted(evaluation, policy)
+            score = counted_score(evaluation, policy)
             found.setdefault(name, []).extend(() if score is None else (score,))
     return {
         name: sum(scores) / len(scores) if scores else None

@@ -6,9 +6,9 @@ from itertools import islice
 
 from assay.errors import UserError
 from assay.store.files import INSIDE
+from assay.store.ledger import LEDGER
 from assay.store.shared.objects import Entry, Objects
 from assay.store.stores import MANIFEST
-from assay.store.written import LEDGER
 
 # what a list of experiments reads
 SMALL = (MANIFEST, "metrics.json", "metrics.jsonl", "config.yaml", "status.json")

@@ -300,6 +300,29 @@ class Rejected:
         return [f"what could not be read, {self.count:,} in all: {first}"] if self.count else []
 
 
+class Oddities:
+    """What is odd about files: how often each thing was met, and the first place. `texts` say it,
+    with `{count}` and `{first}`."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self.found: dict[str, tuple[int, str]] = {}
+
+    def note(self, what: str, first: str, count: int = 1) -> None:
+        before, first = self.found.get(what, (0, first))
+        self.found[what] = before + count, first
+
+    def count(self, what: str) -> int:
+        return self.found.get(what, (0, ""))[0]
+
+    def notes(self) -> dict[str, str]:
+        """Return what to say of each thing that was met."""
+        return {
+            what: self._texts[what].format(count=count, first=first)
+            for what, (count, first) in self.found.items()
+        }
+
+
 class Rest:
     """What has no place in our rows: each row keeps it under `metadata.source`; fields that the reader has not heard of
     are counted, for a note."""
