@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
     from assay.engine.calls.stop import Stop
-    from assay.engine.cluster.place import evaluation
+    from assay.engine.place import evaluation
     from assay.engine.cluster.worker import work
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
@@ -107,7 +107,7 @@ _HOMES = {
     "engine.aggregate.measure": "bind_metric",
     "engine.calls.progress": "Progress=new_progress",
     "engine.cluster.engines.scripts": "script=worker_script",
-    "engine.cluster.place": "evaluation",
+    "engine.place": "evaluation",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
@@ -163,14 +163,14 @@ def experiment(
     overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Experiment":
-    """A config bound to its folder, not yet run, with the options of `assay run` (see Options, `cluster.place`).
+    """A config bound to its folder, not yet run, with the options of `assay run` (see Options, `engine.place`).
 
     Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
     `provider:name` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
     it says; only models that are all texts choose among the config's, as `-m` does.
     """
     from assay.config import Config, has_objects, load
-    from assay.engine.cluster.place import run_of
+    from assay.engine.place import run_of
     from assay.errors import UserError
 
     if source is not None and models is not None and not has_objects(models):
@@ -262,7 +262,7 @@ def evaluate(
     **where: Any,
 ) -> "Result":
     """Score responses, then measure; `budget`: how many matches are played; `workers`, `shard`, `on`: by whom."""
-    from assay.engine.cluster.place import evaluation
+    from assay.engine.place import evaluation
     from assay.threads import run_blocking
 
     step = evaluation(
@@ -289,7 +289,7 @@ def aggregate(
     on: str | None = None,
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files together; `metrics` replace the config's."""
-    from assay.engine.cluster.place import aggregation
+    from assay.engine.place import aggregation
     from assay.threads import run_blocking
 
     step = aggregation(

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from assay.engine.calls.executor import close_artefact
 from assay.engine.cluster.root import Patient, Root, Whole
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Bound, Experiment, Result
+from assay.engine.run.artefact import close_artefact
 from assay.engine.run.plan import plan_digest
 from assay.errors import StoreError
 from assay.records import Manifest
@@ -120,27 +120,20 @@ def _close_run(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
     manifest.complete = manifest.present == manifest.planned
     rates = [shard.metadata.get("rate", 0.0) for shard in shards]
     manifest.metadata["rate"] = sum(rates) / max(1, len(rates))
-    close_artefact(experiment.store, manifest, (task.name for task in bound.tasks))
-    return manifest
+    return close_artefact(experiment.store, manifest, (task.name for task in bound.tasks))
 
 
 def _close_evaluation(experiment: Experiment, bound: Bound, parts: Parts) -> Manifest:
-    store = experiment.store
-    old = experiment.manifest("evaluation")
-    evaluator = Evaluator(store)
-    runs = experiment.runs()
-    manifest, _ = evaluator.describe(
-        runs, bound.scorers, id=experiment.id, dataset=experiment.id, budget=experiment.budget
+    evaluator, runs, scorers = Evaluator(experiment.store), experiment.runs(), bound.scorers
+    id, plan, _ = evaluator.describe(
+        runs, scorers, id=experiment.id, dataset=experiment.id, budget=experiment.budget
     )
-    remembered = experiment.metadata()
-    evaluator.go_on(
-        manifest, old, bound.scorers, runs, name=experiment.config.name, metadata=remembered
-    )
+    name, remembered = experiment.config.name, experiment.metadata()
+    manifest = evaluator.new_manifest(id, plan, runs, scorers, name=name, metadata=remembered)
     shards = [part["evaluation"] for part in parts]
     _add_up(manifest, shards)
     manifest.planned, manifest.complete = manifest.present, all(shard.complete for shard in shards)
-    close_artefact(store, manifest, (scorer.name for scorer in bound.scorers))
-    return manifest
+    return close_artefact(experiment.store, manifest, (scorer.name for scorer in scorers))
 
 
 def _add_up(manifest: Manifest, shards: Iterable[Manifest]) -> None:

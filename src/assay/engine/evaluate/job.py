@@ -16,7 +16,7 @@ from assay.engine.evaluate.cases import Call, calls_of
 from assay.engine.evaluate.matches import Matches
 from assay.engine.evaluate.rounds import Rounds
 from assay.engine.evaluate.rows import rows_of
-from assay.engine.run.job import Job
+from assay.engine.run.artefact import Job
 from assay.errors import BudgetError, Interrupted, LaneError
 from assay.records import Evaluation, Manifest, row_count
 from assay.store.index import ItemIndex

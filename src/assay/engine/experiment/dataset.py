@@ -22,13 +22,14 @@ from assay import reading, registry
 from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shaped
+from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
 from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
-from assay.store.seal import is_unchanged, seal
+from assay.store.seal import is_unchanged
 from assay.store.shared.mirror import named, push
 from assay.store.stores import FlatStore, directory_of
 from assay.usercode import marks_of
@@ -95,23 +96,11 @@ def put_dataset(
 ) -> Manifest:
     """The manifest of a dataset whose items are stored; `content` is their hash."""
     old = store.manifest("dataset", id)
-    manifest = Manifest(
-        kind="dataset",
-        id=id,
-        name=old.name if old else name,
-        created=old.created if old else time.time(),
-        started=time.time(),
-        ended=time.time(),
-        complete=True,
-        digest=content,
-        planned=count,
-        counts={"items": count},
-        plan=plan,
-        metadata=metadata or {},
-    )
-    seal(manifest, store.log("dataset", id))
-    store.put_manifest(manifest)
-    return manifest
+    manifest = new_manifest(old, "dataset", id, plan, name=name, digest=content)
+    manifest.complete, manifest.planned = True, count
+    manifest.counts = {"items": count}
+    manifest.metadata = metadata or {}
+    return close_artefact(store, manifest)
 
 
 def file_stamp(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import finish
-from assay.engine.run.job import Job
+from assay.engine.run.artefact import Job, new_manifest
 from assay.engine.run.plan import (
     Cell,
     Selection,
@@ -87,7 +87,7 @@ class Runner(Executor):
             raise UserError(
                 f"there is no dataset {dataset!r}", fix=f"stored: {store.ids('dataset')}"
             )
-        plan, now = describe(tasks, samples, content_hash(source)), time.time()
+        plan = describe(tasks, samples, content_hash(source))
         wanted = plan_digest(plan)
         run_id = id or wanted[:16]
         self.progress.begin("run")
@@ -97,16 +97,8 @@ class Runner(Executor):
             if old and not self.fresh and is_finished(old, wanted, log, retry_errors):
                 self.show_present(map(_lane_of, tasks), old)
                 return old
-            manifest = Manifest(
-                kind="run",
-                id=run_id,
-                name=name or (old.name if old else ""),
-                created=old.created if old else now,
-                started=now,
-                digest=wanted,
-                plan=plan,
-                inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
-            )
+            inputs = [{"kind": "dataset", "id": dataset, "digest": source.digest}]
+            manifest = new_manifest(old, "run", run_id, plan, name=name, inputs=inputs)
             job = _RunJob(self, manifest, self.datasets.index(dataset), tasks, samples)
             return await job.run(selection or Selection(), retry_errors, old)
 

@@ -25,7 +25,7 @@ from assay.engine.experiment.imports.foreign import (
     read_foreign,
 )
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
-from assay.engine.experiment.imports.rows import means_config, put_imported
+from assay.engine.experiment.imports.rows import close_import, imported_manifest, means_config
 from assay.errors import UserError, shown
 from assay.reading import Paths, each_of
 from assay.records import ROWS_FILE, Kind, Manifest
@@ -180,33 +180,25 @@ def _files(source: Mapping[str, Any]) -> list[str]:
 
 
 def _import(
-    name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any], where: str
+    name: str, foreign: Foreign, store: FlatStore, id: str, source: dict[str, Any], where: str
 ) -> Manifest:
-    started, has_own_labels = time.time(), _has_own_labels(store, id)
+    has_own_labels = _has_own_labels(store, id)
+    run = imported_manifest(store, "run", id, source, [], name=foreign.dataset)
+    run.metadata.pop(HEADLINES, None)  # until it is finished
     with ExitStack() as stack:
         cases = Cases(foreign, store, id, stack, where)
         cases.read()
-        given: dict[str, Any] = {"source": source, "name": foreign.dataset, "started": started}
         cases.responses.new.commit()
-        run = put_imported(store, "run", id, cases.responses.counts, inputs=[], **given)
-        dataset = _put_items(store, id, cases, source, foreign.dataset)
-        run.inputs = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
+        run.inputs = [_put_items(store, id, cases, source)]
+        answers = cases.responses.counts
+        unanswered = (foreign.planned or 0) - answers.total()
+        close_import(store, run, answers, max(foreign.rejected, unanswered))
         if not cases.spans.is_empty:
             cases.spans.commit()
         notes = [*cases.notes(), *foreign.notes()] + ([_STAY] if has_own_labels else [])
         run.metadata |= {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
-        _close(store, run, foreign)
-        labels = cases.evaluations
-        is_artefact = labels.counts or store.manifest("evaluation", id)  # no labels, no artefact
-        if is_artefact and not has_own_labels:
-            _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
-            labels.new.commit()
-            made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-            _close(
-                store,
-                put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given),
-                foreign,
-            )
+        if not has_own_labels:
+            _put_labels(store, run, cases, source, foreign)
     if restore := getattr(foreign, "restore", None):  # of a folder of ours
         restore(store.folder)
     run.metadata |= _reported(foreign, store, id)
@@ -214,24 +206,38 @@ def _import(
     return run
 
 
+def _put_labels(
+    store: FlatStore, run: Manifest, cases: Cases, source: dict[str, Any], foreign: Foreign
+) -> None:
+    """Store the labels of a run; no labels are no artefact."""
+    id, labels = run.id, cases.evaluations
+    if not labels.counts and store.manifest("evaluation", id) is None:
+        return
+    _claim(store, "evaluation", id, run.name, {"adopted": source})
+    labels.new.commit()
+    made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
+    manifest = imported_manifest(store, "evaluation", id, source, made_from, name=run.name)
+    close_import(store, manifest, labels.counts, foreign.rejected)
+
+
 def _reported(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
     """Return the program's own numbers, and whether they follow from the rows."""
-    headlines, checked = foreign.headlines(), []
-    if headlines:
-        checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder))
+    headlines = foreign.headlines()
+    log = store.log("evaluation", id)
+    checked = check_headlines(headlines, log, str(store.folder))
     return {
         HEADLINES: msgspec.to_builtins(checked),
         REPORTED: msgspec.to_builtins(headlines),
     }
 
 
-def _put_items(
-    store: FlatStore, id: str, cases: Cases, source: Mapping[str, Any], name: str
-) -> Manifest:
+def _put_items(store: FlatStore, id: str, cases: Cases, source: dict[str, Any]) -> dict[str, Any]:
+    """Store the items; return them as what a run was made from."""
     cases.items.commit()
-    stamp = {"imported": dict(source)}
+    stamp = {"imported": source}
     plan = {"source": source_mark({**stamp, "limit": None, "prompts": []}), **stamp}
-    return put_dataset(store, id, cases.content, cases.item_count, plan=plan, name=name)
+    dataset = put_dataset(store, id, cases.content, cases.item_count, plan=plan)
+    return {"kind": "dataset", "id": id, "digest": dataset.digest}
 
 
 def _has_own_labels(store: FlatStore, id: str) -> bool:
@@ -264,16 +270,6 @@ def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any
     """Say whose rows will come, before they do: an import that is killed between the two can resume."""
     if store.manifest(kind, id) is None:
         store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
-
-
-def _close(store: FlatStore, manifest: Manifest, foreign: Foreign) -> None:
-    """What could not be read was planned and is missing, and so is what the program did not get to."""
-    rows = sum(manifest.counts.values())
-    planned = rows + foreign.rejected
-    if manifest.kind == "run":
-        planned = max(planned, foreign.planned or 0)
-    manifest.complete, manifest.planned = planned == rows, planned
-    store.put_manifest(manifest)
 
 
 def _check_free(store: FlatStore, kind: Kind) -> None:

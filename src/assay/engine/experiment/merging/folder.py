@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from assay.config import to_yaml
-from assay.engine.calls.executor import close_artefact
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.aggregate import aggregate
@@ -20,8 +19,9 @@ from assay.engine.experiment.merging.rows import Asked, Choice, MergedRow, Prefe
 from assay.engine.experiment.runs import unite_items
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, is_own, write_config
+from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.engine.run.existing import Row
-from assay.engine.run.plan import content_hash, plan_digest
+from assay.engine.run.plan import content_hash
 from assay.errors import UserError
 from assay.interfaces import Log
 from assay.records import Kind, Manifest
@@ -185,8 +185,8 @@ class MergedFolder:
             complete = all(manifest is not None and manifest.complete for manifest in old)
             planned = choice.present if complete else None
         inputs = [{"kind": "dataset", "id": self.id, "digest": dataset.digest}] if dataset else []
-        manifest = _joined("run", self.id, old, whole, inputs, choice)
-        manifest.planned, manifest.complete = planned, complete
+        manifest = _manifest_of("run", self.id, old, whole, choice)
+        manifest.inputs, manifest.planned, manifest.complete = inputs, planned, complete
         manifest.metadata = {MERGED: merged, **_retries(old)}
         close_artefact(self.store, manifest, (task["name"] for task in plan.tasks))
 
@@ -198,9 +198,9 @@ class MergedFolder:
         ]
         inputs, _ = Evaluator(self.store).inputs([self.id], self.id if dataset else "")
         choice = parts.evaluations
-        manifest = _joined(
-            "evaluation", self.id, old, {"runs": inputs, "scorers": plan.scorers}, inputs, choice
-        )
+        whole = {"runs": inputs, "scorers": plan.scorers}
+        manifest = _manifest_of("evaluation", self.id, old, whole, choice)
+        manifest.inputs = inputs
         manifest.complete = (
             all(each is not None and each.complete for each in old) and not plan.meets
         )
@@ -225,28 +225,17 @@ class MergedFolder:
             )
 
 
-def _joined(
-    kind: Kind,
-    id: str,
-    parts: Iterable[Manifest | None],
-    plan: dict[str, Any],
-    inputs: list[dict[str, Any]],
-    choice: Choice,
+def _manifest_of(
+    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: Choice
 ) -> Manifest:
+    """Return the manifest of the chosen rows, which is as old as the oldest of the parts."""
     manifests = [manifest for manifest in parts if manifest is not None]
-    return Manifest(
-        kind=kind,
-        id=id,
-        name=manifests[0].name,
-        created=min(manifest.created for manifest in manifests),
-        started=min(manifest.started for manifest in manifests),
-        digest=plan_digest(plan),
-        plan=plan,
-        inputs=inputs,
-        counts=choice.counts,
-        present=choice.present,
-        labels=sorted({label for manifest in manifests for label in manifest.labels}),
-    )
+    whole = new_manifest(manifests[0], kind, id, plan)
+    whole.created = min(manifest.created for manifest in manifests)
+    whole.started = min(manifest.started for manifest in manifests)
+    whole.counts, whole.present = choice.counts, choice.present
+    whole.labels = sorted({label for manifest in manifests for label in manifest.labels})
+    return whole
 
 
 def _retries(parts: Iterable[Manifest | None]) -> dict[str, Any]:
