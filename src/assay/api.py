@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
     from assay.engine.calls.stop import Stop
-    from assay.engine.place import evaluation
     from assay.engine.cluster.worker import work
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from assay.engine.experiment.merging.merge import merge
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
+    from assay.engine.place import evaluation
     from assay.engine.run.run import Runner
     from assay.examples import init
     from assay.models.local import listed as local_list

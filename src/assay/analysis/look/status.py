@@ -15,6 +15,7 @@ from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.engine.experiment.resolve import folders_at
+from assay.engine.experiment.status import Status
 from assay.errors import AssayError, UserError
 from assay.records import manifest_sections
 from assay.shown import Shown
@@ -57,19 +58,6 @@ class RunStatus(Shown, kw_only=True):
     waiting: list[str] = []
     notes: list[str] = []
     workers: list[WorkerLine] = []
-    models: dict[str, LaneStatus] = {}
-
-
-class _File(msgspec.Struct):
-    """What `status.json` says."""
-
-    step: str = ""
-    rate: float = 0.0
-    left_seconds: float | None = None
-    tokens: int = 0
-    cost: float | None = None
-    waiting: str = ""
-    notes: list[str] = []
     models: dict[str, LaneStatus] = {}
 
 
@@ -235,22 +223,25 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         raise UserError(
             "there is no experiment here", where=path, fix="assay ls lists those below a folder"
         )
-    now = _File()
+    now = Status()
     with suppress(OSError, ValueError, RecursionError):
-        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_File)
-    if listed.state != "running":
-        now = _File(notes=now.notes, models=now.models)
-        now.tokens, now.cost = _spent(folder)
-    told = msgspec.structs.asdict(now)
-    told["waiting"] = [now.waiting] if now.waiting else []
-    return RunStatus(
+        now = msgspec.json.decode(reading.content(folder / "status.json"), type=Status)
+    run = RunStatus(
         path=path,
         state=listed.state,
         rows=listed.responses or listed.evaluations,
         planned=listed.planned,
         errors=listed.errors + listed.label_errors,
-        **told,
+        notes=now.notes,
+        models=now.models,
     )
+    if listed.state != "running":
+        run.tokens, run.cost = _spent(folder)
+        return run
+    run.step, run.rate, run.left_seconds = now.step, now.rate, now.left_seconds
+    run.tokens, run.cost = now.tokens, now.cost
+    run.waiting = [now.waiting] if now.waiting else []
+    return run
 
 
 def _spent(folder: Path) -> tuple[int, float | None]:
