@@ -14,8 +14,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
+from assay.config.paths import named_files
+from assay.config.source import dotted
 from assay.errors import UserError, shown
 from assay.reading import is_remote
 from assay.store.files import state_folder, write_file
@@ -224,42 +228,32 @@ def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
     source = config.dataset
     if source is None:
         return
-    files = [source.path] if isinstance(source.path, str) else source.path
+    file = source.path if isinstance(source.path, str) else "".join(source.path[:1])
     if source.function_name or source.module or source.type == "function":
-        yield Reach(
-            "runs", f"{source.module or files[0]}:{source.function_name}", "dataset", files[0]
-        )
+        yield Reach("runs", f"{source.module or file}:{source.function_name}", "dataset", file)
         return
-    yield from _code(registry.dataset, source.type, "dataset")
-    for text in filter(None, (*files, source.repository)):
-        if _is_outside(folder, text):
-            yield Reach("reads", text, "dataset", text)
+    yield from _marked("dataset", config, folder)
     if source.name and not source.repository:
         yield Reach("reads", f"{source.type} {source.name}", "dataset")
     yield from _in_params(source.params, "dataset", folder)
 
 
+def _marked(part: str, config: Config, folder: Path) -> Iterator[Reach]:
+    """Yield the code and the files outside the folder that the marks of a part's types tell."""
+    data = {part: msgspec.to_builtins(getattr(config, part))}
+    for named in named_files(data):
+        place, text = dotted(named.key[: 1 + isinstance(named.key[1], int)]), named.text
+        if named.kind == "given":
+            yield from _code(_KINDS[part], text, place)
+        elif named.key[-1] != "media" and _is_outside(folder, text):
+            writes = part in ("outputs", "logging")
+            yield Reach("writes to" if writes else "reads", text, place, "" if writes else text)
+
+
 def _outputs(config: Config, folder: Path) -> Iterator[Reach]:
+    yield from _marked("outputs", config, folder)
     for number, output in enumerate(config.outputs):
-        yield from _code(registry.writer, output.type, f"outputs[{number}]")
-        if output.path and _is_outside(folder, output.path):
-            yield Reach("writes to", output.path, f"outputs[{number}]")
         yield from _in_params(output.params, f"outputs[{number}]", folder)
-
-
-def _gates(config: Config, folder: Path) -> Iterator[Reach]:
-    for number, gate in enumerate(config.gates):
-        yield from _code(registry.metric, gate.metric, f"gates[{number}]")
-        for path in filter(
-            None, (gate.baseline, gate.calibration.path if gate.calibration else "")
-        ):
-            if _is_outside(folder, path):
-                yield Reach("reads", path, f"gates[{number}]", path)
-
-
-def _logging(config: Config, folder: Path) -> Iterator[Reach]:
-    if config.logging.file and _is_outside(folder, config.logging.file):
-        yield Reach("writes to", config.logging.file, "logging")
 
 
 def _environment(config: Config, folder: Path) -> Iterator[Reach]:
@@ -269,14 +263,15 @@ def _environment(config: Config, folder: Path) -> Iterator[Reach]:
         yield Reach("sets", "environment variables", ".env")
 
 
+_KINDS = {"dataset": registry.dataset, "outputs": registry.writer, "gates": registry.metric}
 _WAYS = {
     "metrics": partial(_plug_ins, registry.metric, "metrics"),
     "evaluation_methods": partial(_plug_ins, registry.scorer, "evaluation_methods"),
     "models": _models,
     "dataset": _dataset,
     "outputs": _outputs,
-    "gates": _gates,
-    "logging": _logging,
+    "gates": partial(_marked, "gates"),
+    "logging": partial(_marked, "logging"),
     "env_vars": _environment,
 }
 
