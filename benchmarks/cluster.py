@@ -77,7 +77,7 @@ def finished_run(folder: str, place: str) -> None:
 
     from assay.api import experiment
     from assay.engine.cluster.finish import finish
-    from assay.engine.cluster.open import open_generation
+    from assay.engine.cluster.placement import open_generation
     from assay.engine.cluster.worker import bind
     from assay.records import Manifest
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.imports.results import import_results as import_
-    from assay.engine.experiment.locks.lock import Locked
+    from assay.engine.experiment.locks import Locked
     from assay.engine.experiment.merging.merge import merge
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
@@ -113,7 +113,7 @@ _HOMES = {
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.imports.results": "import_results=import_",
-    "engine.experiment.locks.lock": "Locked",
+    "engine.experiment.locks": "Locked",
     "engine.experiment.merging.merge": "merge",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
@@ -232,7 +232,7 @@ def lock(
 ) -> "Locked":
     """Write what determines the numbers of a config to `output`, by default beside it; arguments as those of
     `experiment`. `run(config, locked=True)` refuses anything else."""
-    from assay.engine.experiment.locks.lock import lock
+    from assay.engine.experiment.locks import lock
 
     return lock(experiment(source, **options), output)
 

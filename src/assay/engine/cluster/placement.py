@@ -1,24 +1,37 @@
 """An experiment whose rows many processes make: by `--shard`, by local workers, on Ray, or in a bucket."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
-from assay.config import Config
+from msgspec.structs import replace
+
+from assay.config import Config, resolved
+from assay.engine.calls.executor import Shared
+from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
-from assay.engine.cluster.engines.processes import run_processes
 from assay.engine.cluster.finish import finish
-from assay.engine.cluster.open import open_generation
-from assay.engine.cluster.root import Root
-from assay.engine.cluster.shipping import variables
+from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
+from assay.engine.cluster.shipping import ship, variables
 from assay.engine.cluster.status import Lanes, follow
 from assay.engine.cluster.worker import Worked, Worker
+from assay.engine.experiment.dataset import media_folder
 from assay.engine.experiment.experiment import Bound, Experiment, Result
-from assay.errors import Interrupted
+from assay.engine.experiment.trust import write_config
+from assay.engine.run.plan import plan_digest
+from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
+from assay.records import Manifest
+from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 
 _UNKNOWN = 16  # workers of a plan that others will work on
 
@@ -130,3 +143,189 @@ def _planned(experiment: Experiment, bound: Bound) -> Lanes:
         lane = "run", task.lane or task.name
         lanes[lane] = lanes.get(lane, 0) + manifest.planned // len(bound.tasks)
     return lanes
+
+
+_PER_WORKER = 4  # shards: so that one that is slow, or dies, leaves little to the others
+_CHOSEN = ("mode", "models", "limit", "num_samples", "max_concurrency", "max_error_rate")
+_ATTEMPTS = 5
+# as asked, or nothing was left to do; `finish` looks at the share of errors
+_STOPPED = (Interrupted, RunFailed)
+
+
+async def open_generation(
+    root: Root, experiment: Experiment, bound: Bound, workers: int, paths: Sequence[str] = ()
+) -> Generation:
+    """The generation that has this experiment's plan: the one under way, or a new one, for which existing rows are
+    settled as a run by one process would: what is no longer planned is set aside, what failed is tried again."""
+    if experiment.config.objects:
+        raise UserError(
+            "functions of this process cannot travel to workers",
+            fix="put them into a file, and name it",
+        )
+    for attempt in range(_ATTEMPTS):
+        try:
+            generation = await _open(root, experiment, bound, workers, paths)
+        except StoreError:  # the bucket has changed meanwhile, perhaps
+            if attempt == _ATTEMPTS - 1 or root.generation() is None:
+                raise
+            generation = None
+        if generation is not None:
+            return generation
+        root.update()
+    raise StoreError(
+        "other processes begin plans here, again and again",
+        where=root.place,
+        fix="run one at a time",
+    )
+
+
+async def _open(
+    root: Root, experiment: Experiment, bound: Bound, workers: int, paths: Sequence[str]
+) -> Generation | None:
+    """A generation; None if another process was quicker."""
+    last = root.generation()
+    if last is not None and last.shards and is_open(root.objects, last):
+        plan = _plan(experiment, bound)
+        # workers read it there, also one that was raised
+        budget = resolved(experiment.config).get("budget")
+        same = last.config.get("budget") == budget and last.digest == plan_digest(plan)
+        if same and not _is_over(root, experiment, last):
+            return last
+        if workers_alive := await asyncio.to_thread(living, root.objects, last):
+            refuse_differences(last, plan, f"{root.place}, where {workers_alive[0]} works")
+            return last
+    with Patient(experiment.store.lock(experiment.kind, experiment.id)):
+        before, last = last, root.generation()
+        if last is not None and last.shards:
+            if before is None or before.number != last.number:
+                return None
+            close(root.objects, last)
+        # what was committed until now; another process cannot disturb the copy any more
+        root.update(own=True)
+        if last is not None and last.shards:
+            compact(root.folder, last)
+        dataset = await _settle(experiment, bound)
+        root.push()
+        plan = plan_of(experiment, bound, dataset)
+        experiment.config = _with_media(experiment.config, dataset)
+        generation = Generation(
+            number=0 if last is None else last.number + 1,
+            shards=max(1, min(_PER_WORKER * workers, dataset.planned or _PER_WORKER * workers)),
+            verb="run" if experiment.kind == "run" else "evaluate",
+            id=experiment.id,
+            digest=plan_digest(plan),
+            plan=plan,
+            config=_vouched(experiment),
+            options={
+                name: value for name in _CHOSEN if (value := getattr(experiment.options, name))
+            },
+            paths=list(paths),
+            files=ship(experiment, root.objects),
+            versions={"assay": VERSION, "python": platform.python_version()},
+            base={
+                name: (root.folder / name).stat().st_size
+                for name in BASE
+                if (root.folder / name).exists()
+            },
+            created=time.time(),
+        )
+        # An opener on another machine may have put its files in place of these before it came too late.
+        return (
+            generation
+            if begin(root.objects, generation) and is_open(root.objects, generation)
+            else None
+        )
+
+
+def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
+    """The plan as this process has it, without touching the root."""
+    if experiment.config.dataset is None:
+        return plan_of(experiment, bound, experiment.manifest("dataset"))
+    with experiment.trial_store() as store:
+        return plan_of(experiment, bound, experiment.ingest(store))
+
+
+def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool:
+    """Whether all was done, and something of it is to be done again."""
+    whole = root.whole(generation)
+    if whole is None:
+        return False
+    again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
+    return not experiment.config.resume or any(whole.counts.get(state) for state in again)
+
+
+def _with_media(config: Config, dataset: Manifest) -> Config:
+    """The config with the folder of the files that items name: workers have the items from elsewhere."""
+    folder = media_folder(config.dataset) if dataset.metadata.get("media") else None
+    if config.dataset is None or folder is None:
+        return config
+    return replace(config, dataset=replace(config.dataset, media=os.path.abspath(folder)))
+
+
+def _vouched(experiment: Experiment) -> dict[str, Any]:
+    """The config as workers read it; that it is this user's word is remembered."""
+    with TemporaryDirectory(prefix="assay-") as folder:
+        if note := write_config(Path(folder), experiment.config):
+            experiment.progress.note(note)
+    return resolved(experiment.config)
+
+
+async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
+    """What a run does before its first call: store config and items, check them, bring existing rows in line."""
+    stop = Stop()
+    stop.request()
+    async with AsyncExitStack() as stack:
+        own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
+        shared = experiment.shared(bound.models, stop, own)
+        with suppress(*_STOPPED):
+            await experiment.make(bound, shared, stack)
+        scored = experiment.store.log("evaluation", experiment.id).segments()
+        if bound.scorers and any(segment.size for segment in scored):
+            with suppress(*_STOPPED):
+                await experiment.score(bound.scorers, shared)
+    dataset = experiment.manifest("dataset")
+    assert dataset is not None
+    return dataset
+
+
+T = TypeVar("T")
+
+
+async def run_processes(
+    root: Root,
+    workers: int,
+    progress: Progress,
+    stop: Stop | None,
+    work: Callable[[], Awaitable[T]],
+) -> T:
+    """What `work`, this process's own part, gives while others work, when all have ended. One that dies is not missed:
+    another one takes its shards, and if none is left, the caller does."""
+    command = [sys.executable, "-m", "assay", "worker", root.place, "--quiet"]
+    running = [
+        await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        )
+        for _ in range(workers)
+    ]
+    if stop is not None:
+        stop.listen(lambda: _ask_to_stop(running))
+    others = asyncio.gather(*(process.communicate() for process in running))
+    try:
+        worked, endings = await asyncio.gather(work(), others)
+        for number, ended in enumerate(endings):
+            code = running[number].returncode
+            if code and not (stop and stop.requested):
+                text = ended[1].decode(errors="replace").strip().splitlines()
+                progress.note(f"a worker ended with {code}: {text[-1] if text else 'no message'}")
+        return worked
+    finally:
+        if not (stop and stop.requested):  # a second time would mean at once
+            _ask_to_stop(running)
+        await asyncio.gather(*(process.wait() for process in running))
+
+
+def _ask_to_stop(processes: list[asyncio.subprocess.Process]) -> None:
+    for process in processes:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
