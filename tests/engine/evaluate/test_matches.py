@@ -328,7 +328,7 @@ def test_an_evaluation_that_broke_off_remembers_its_runs(
 ) -> None:
     a, b, c = (field.run(name, length) for length, name in enumerate("abc"))
     with monkeypatch.context() as patched:
-        patched.setattr("assay.engine.evaluate.job.rows_of", lambda *_: 1 / 0)
+        patched.setattr("assay.engine.evaluate.evaluate.rows_of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             field.play(a, b)
     field.play(c)
