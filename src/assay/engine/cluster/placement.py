@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from assay.config import Config, resolved
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
-from assay.engine.cluster.finish import finish
+from assay.engine.cluster.finish import Finish
 from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship, variables
 from assay.engine.cluster.status import Lanes, follow
@@ -48,40 +48,36 @@ class Placement:
     paths: Sequence[str] = ()
 
     async def __call__(self, experiment: Experiment, stop: Stop | None) -> Result:
-        """The result of the whole, if this process finished it or waited for it."""
+        """Return the result of the whole, if this process finished it or waited for it."""
         async with AsyncExitStack() as stack:
             bound = experiment.open(stack)
             workers = await self._count(experiment.config)
-            generation = await open_generation(
-                self.root, experiment, bound, workers or _UNKNOWN, self.paths
-            )
+            opening = Opening(self.root, experiment, bound, workers or _UNKNOWN, self.paths)
+            generation = await opening.run()
+            whole = Finish(self.root, generation, experiment, bound)
             if self.root.whole(generation) is not None:
-                return await finish(self.root, generation, experiment, bound)
+                return await whole.run()
             if self.workers == 0:
-                experiment.progress.note(
-                    f"the plan has {generation.shards} shards: assay worker {self.root.place}"
-                )
-                return Result(folder=self.root.place, notes=experiment.progress.notes)
+                what = f"the plan has {generation.shards} shards: assay worker {self.root.place}"
+                experiment.progress.note(what)
+                return whole.result
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="assay-worker-")))
-            worker = partial(
-                Worker, self.root, generation, experiment, bound, folder, self.shard, stop
-            )
+            worker = partial(Worker, whole, folder, self.shard, stop)
             if self.on or (workers > 1 and self.shard is None):
                 worked = await self._with_others(workers, worker(shown=False), stop)
                 if worked is not None and worked.result is not None:
                     return worked.result
                 _until_asked(stop)
                 if not self.root.unfinished(generation):
-                    return await finish(self.root, generation, experiment, bound)
+                    return await whole.run()
             worked = await worker().work()  # also what others have left
         if worked.result is not None:
             return worked.result
         _until_asked(stop)
         left = len(self.root.unfinished(generation))
-        experiment.progress.note(
-            f"{left} of {generation.shards} shards are in the hands of other workers"
-        )
-        return Result(folder=self.root.place, notes=experiment.progress.notes)
+        what = f"{left} of {generation.shards} shards are in the hands of other workers"
+        experiment.progress.note(what)
+        return whole.result
 
     async def _count(self, config: Config) -> int:
         """How many workers there will be; 0 if nobody knows."""
@@ -95,26 +91,17 @@ class Placement:
 
     async def _with_others(self, workers: int, own: Worker, stop: Stop | None) -> Worked | None:
         """Have this many workers, and wait for them. On this machine this process is one of them."""
-        generation, experiment, planned = (
-            own.generation,
-            own.experiment,
-            _planned(own.experiment, own.bound),
-        )
-        following = asyncio.create_task(follow(self.root, generation, experiment.progress, planned))
+        generation, experiment = own.generation, own.experiment
+        progress, planned = experiment.progress, _planned(own.experiment, own.bound)
+        following = asyncio.create_task(follow(self.root, generation, progress, planned))
         try:
             if not self.on:
-                return await run_processes(
-                    self.root, workers - 1, experiment.progress, stop, own.work
-                )
+                return await run_processes(self.root, workers - 1, progress, stop, own.work)
             from assay.engine.cluster.engines.ray import run_on_ray
 
-            engine, names = (
-                experiment.config.on and experiment.config.on.ray,
-                variables(generation.config),
-            )
-            await asyncio.to_thread(
-                run_on_ray, self.root.place, workers, engine, names=names, stop=stop
-            )
+            engine = experiment.config.on and experiment.config.on.ray
+            names, place = variables(generation.config), self.root.place
+            await asyncio.to_thread(run_on_ray, place, workers, engine, names=names, stop=stop)
         finally:
             following.cancel()
 
@@ -126,15 +113,9 @@ def _until_asked(stop: Stop | None) -> None:
 
 def _planned(experiment: Experiment, bound: Bound) -> Lanes:
     """The rows of the whole, where that is what runs now."""
-    manifest = experiment.manifest("run")
-    options = experiment.options
-    if (
-        manifest is None
-        or not manifest.planned
-        or options.limit is not None
-        or options.models
-        or options.num_samples
-    ):
+    manifest, options = experiment.manifest("run"), experiment.options
+    narrowed = options.limit is not None or options.models or options.num_samples
+    if manifest is None or not manifest.planned or narrowed:
         return {}
     lanes: Lanes = {
         ("evaluate", each.name): manifest.planned for each in bound.scorers if not each.of_several
@@ -152,143 +133,152 @@ _ATTEMPTS = 5
 _STOPPED = (Interrupted, RunFailed)
 
 
-async def open_generation(
-    root: Root, experiment: Experiment, bound: Bound, workers: int, paths: Sequence[str] = ()
-) -> Generation:
-    """The generation that has this experiment's plan: the one under way, or a new one, for which existing rows are
-    settled as a run by one process would: what is no longer planned is set aside, what failed is tried again."""
-    if experiment.config.objects:
-        raise UserError(
-            "functions of this process cannot travel to workers",
-            fix="put them into a file, and name it",
+@dataclass
+class Opening:
+    """A plan becomes a generation that so many workers can join, or the one under way is joined."""
+
+    root: Root
+    experiment: Experiment
+    bound: Bound
+    workers: int
+    paths: Sequence[str] = ()
+
+    async def run(self) -> Generation:
+        """Return the generation that has this experiment's plan: the one under way, or a new one, for which existing
+        rows are settled as a run by one process would: what is no longer planned is set aside, what failed is tried
+        again."""
+        if self.experiment.config.objects:
+            raise UserError(
+                "functions of this process cannot travel to workers",
+                fix="put them into a file, and name it",
+            )
+        for attempt in range(_ATTEMPTS):
+            try:
+                last = self.root.generation()
+                generation = await self._join(last) or await self._begin(last)
+            except StoreError:  # the bucket has changed meanwhile, perhaps
+                if attempt == _ATTEMPTS - 1 or self.root.generation() is None:
+                    raise
+                generation = None
+            if generation is not None:
+                return generation
+            self.root.update()
+        raise StoreError(
+            "other processes begin plans here, again and again",
+            where=self.root.place,
+            fix="run one at a time",
         )
-    for attempt in range(_ATTEMPTS):
-        try:
-            generation = await _open(root, experiment, bound, workers, paths)
-        except StoreError:  # the bucket has changed meanwhile, perhaps
-            if attempt == _ATTEMPTS - 1 or root.generation() is None:
-                raise
-            generation = None
-        if generation is not None:
-            return generation
-        root.update()
-    raise StoreError(
-        "other processes begin plans here, again and again",
-        where=root.place,
-        fix="run one at a time",
-    )
 
-
-async def _open(
-    root: Root, experiment: Experiment, bound: Bound, workers: int, paths: Sequence[str]
-) -> Generation | None:
-    """A generation; None if another process was quicker."""
-    last = root.generation()
-    if last is not None and last.shards and is_open(root.objects, last):
-        plan = _plan(experiment, bound)
+    async def _join(self, last: Generation | None) -> Generation | None:
+        """Return the generation under way, if its plan is this one, or workers are at it."""
+        objects = self.root.objects
+        if last is None or not last.shards or not is_open(objects, last):
+            return None
+        plan = self._plan()
         # workers read it there, also one that was raised
-        budget = resolved(experiment.config).get("budget")
+        budget = resolved(self.experiment.config).get("budget")
         same = last.config.get("budget") == budget and last.digest == plan_digest(plan)
-        if same and not _is_over(root, experiment, last):
+        if same and not self._is_over(last):
             return last
-        if workers_alive := await asyncio.to_thread(living, root.objects, last):
-            refuse_differences(last, plan, f"{root.place}, where {workers_alive[0]} works")
+        if workers_alive := await asyncio.to_thread(living, objects, last):
+            refuse_differences(last, plan, f"{self.root.place}, where {workers_alive[0]} works")
             return last
-    with Patient(experiment.store.lock(experiment.kind, experiment.id)):
-        before, last = last, root.generation()
-        if last is not None and last.shards:
-            if before is None or before.number != last.number:
-                return None
-            close(root.objects, last)
-        # what was committed until now; another process cannot disturb the copy any more
-        root.update(own=True)
-        if last is not None and last.shards:
-            compact(root.folder, last)
-        dataset = await _settle(experiment, bound)
-        root.push()
-        plan = plan_of(experiment, bound, dataset)
-        experiment.config = _with_media(experiment.config, dataset)
-        generation = Generation(
-            number=0 if last is None else last.number + 1,
-            shards=max(1, min(_PER_WORKER * workers, dataset.planned or _PER_WORKER * workers)),
+        return None
+
+    async def _begin(self, before: Generation | None) -> Generation | None:
+        """Return a new generation; None if another process was quicker."""
+        root, experiment = self.root, self.experiment
+        with Patient(experiment.store.lock(experiment.kind, experiment.id)):
+            last = root.generation()
+            is_shared = last is not None and last.shards
+            if last is not None and is_shared:
+                if before is None or before.number != last.number:
+                    return None
+                close(root.objects, last)
+            # what was committed until now; another process cannot disturb the copy any more
+            root.update(own=True)
+            if last is not None and is_shared:
+                compact(root.folder, last)
+            dataset = await self._settle()
+            root.push()
+            experiment.config = _with_media(experiment.config, dataset)
+            generation = self._generation(0 if last is None else last.number + 1, dataset)
+            began = begin(root.objects, generation)
+            # An opener on another machine may have put its files in place of these before it came too late.
+            return generation if began and is_open(root.objects, generation) else None
+
+    def _generation(self, number: int, dataset: Manifest) -> Generation:
+        root, experiment = self.root, self.experiment
+        plan = plan_of(experiment, self.bound, dataset)
+        wanted = _PER_WORKER * self.workers
+        chosen = {name: getattr(experiment.options, name) for name in _CHOSEN}
+        beside = [root.folder / name for name in BASE]
+        return Generation(
+            number=number,
+            shards=max(1, min(wanted, dataset.planned or wanted)),
             verb="run" if experiment.kind == "run" else "evaluate",
             id=experiment.id,
             digest=plan_digest(plan),
             plan=plan,
-            config=_vouched(experiment),
-            options={
-                name: value for name in _CHOSEN if (value := getattr(experiment.options, name))
-            },
-            paths=list(paths),
+            config=self._vouched(),
+            options={name: value for name, value in chosen.items() if value},
+            paths=list(self.paths),
             files=ship(experiment, root.objects),
             versions={"assay": VERSION, "python": platform.python_version()},
-            base={
-                name: (root.folder / name).stat().st_size
-                for name in BASE
-                if (root.folder / name).exists()
-            },
+            base={file.name: file.stat().st_size for file in beside if file.exists()},
             created=time.time(),
         )
-        # An opener on another machine may have put its files in place of these before it came too late.
-        return (
-            generation
-            if begin(root.objects, generation) and is_open(root.objects, generation)
-            else None
-        )
 
+    def _plan(self) -> dict[str, Any]:
+        """Return the plan as this process has it, without touching the root."""
+        experiment = self.experiment
+        if experiment.config.dataset is None:
+            return plan_of(experiment, self.bound, experiment.manifest("dataset"))
+        with experiment.trial_store() as store:
+            return plan_of(experiment, self.bound, experiment.ingest(store))
 
-def _plan(experiment: Experiment, bound: Bound) -> dict[str, Any]:
-    """The plan as this process has it, without touching the root."""
-    if experiment.config.dataset is None:
-        return plan_of(experiment, bound, experiment.manifest("dataset"))
-    with experiment.trial_store() as store:
-        return plan_of(experiment, bound, experiment.ingest(store))
+    def _is_over(self, generation: Generation) -> bool:
+        """Return whether all was done, and something of it is to be done again."""
+        whole = self.root.whole(generation)
+        if whole is None:
+            return False
+        experiment = self.experiment
+        again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
+        return not experiment.config.resume or any(whole.counts.get(state) for state in again)
 
+    def _vouched(self) -> dict[str, Any]:
+        """Return the config as workers read it; that it is this user's word is remembered."""
+        experiment = self.experiment
+        with TemporaryDirectory(prefix="assay-") as folder:
+            if note := write_config(Path(folder), experiment.config):
+                experiment.progress.note(note)
+        return resolved(experiment.config)
 
-def _is_over(root: Root, experiment: Experiment, generation: Generation) -> bool:
-    """Whether all was done, and something of it is to be done again."""
-    whole = root.whole(generation)
-    if whole is None:
-        return False
-    again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
-    return not experiment.config.resume or any(whole.counts.get(state) for state in again)
+    async def _settle(self) -> Manifest:
+        """Do what a run does before its first call: store config and items, check them, bring existing rows in line."""
+        experiment, bound = self.experiment, self.bound
+        stop = Stop()
+        stop.request()
+        async with AsyncExitStack() as stack:
+            own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
+            shared = experiment.shared(bound.models, stop, own)
+            with suppress(*_STOPPED):
+                await experiment.make(bound, shared, stack)
+            scored = experiment.store.log("evaluation", experiment.id).segments()
+            if bound.scorers and any(segment.size for segment in scored):
+                with suppress(*_STOPPED):
+                    await experiment.score(bound.scorers, shared)
+        dataset = experiment.manifest("dataset")
+        assert dataset is not None
+        return dataset
 
 
 def _with_media(config: Config, dataset: Manifest) -> Config:
-    """The config with the folder of the files that items name: workers have the items from elsewhere."""
+    """Return the config with the folder of the files that items name: workers have the items from elsewhere."""
     folder = media_folder(config.dataset) if dataset.metadata.get("media") else None
     if config.dataset is None or folder is None:
         return config
     return replace(config, dataset=replace(config.dataset, media=os.path.abspath(folder)))
-
-
-def _vouched(experiment: Experiment) -> dict[str, Any]:
-    """The config as workers read it; that it is this user's word is remembered."""
-    with TemporaryDirectory(prefix="assay-") as folder:
-        if note := write_config(Path(folder), experiment.config):
-            experiment.progress.note(note)
-    return resolved(experiment.config)
-
-
-async def _settle(experiment: Experiment, bound: Bound) -> Manifest:
-    """What a run does before its first call: store config and items, check them, bring existing rows in line."""
-    stop = Stop()
-    stop.request()
-    async with AsyncExitStack() as stack:
-        own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
-        shared = experiment.shared(bound.models, stop, own)
-        with suppress(*_STOPPED):
-            await experiment.make(bound, shared, stack)
-        scored = experiment.store.log("evaluation", experiment.id).segments()
-        if bound.scorers and any(segment.size for segment in scored):
-            with suppress(*_STOPPED):
-                await experiment.score(bound.scorers, shared)
-    dataset = experiment.manifest("dataset")
-    assert dataset is not None
-    return dataset
-
-
-T = TypeVar("T")
 
 
 async def run_processes(
@@ -296,8 +286,8 @@ async def run_processes(
     workers: int,
     progress: Progress,
     stop: Stop | None,
-    work: Callable[[], Awaitable[T]],
-) -> T:
+    work: Callable[[], Awaitable[Worked]],
+) -> Worked:
     """What `work`, this process's own part, gives while others work, when all have ended. One that dies is not missed:
     another one takes its shards, and if none is left, the caller does."""
     command = [sys.executable, "-m", "assay", "worker", root.place, "--quiet"]

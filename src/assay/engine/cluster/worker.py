@@ -16,17 +16,17 @@ from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.commit import ShardStore, TakenOver
-from assay.engine.cluster.finish import finish
+from assay.engine.cluster.finish import Finish
 from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
-from assay.engine.experiment.experiment import Bound, Experiment, Result
+from assay.engine.experiment.experiment import Result
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.records import ROWS_FILE, Manifest
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
-from assay.store.shared.generations import Generation, generation_name, is_open
+from assay.store.shared.generations import generation_name, is_open
 from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
@@ -66,9 +66,8 @@ async def work(
         experiment.progress = progress or experiment.progress
         async with AsyncExitStack() as stack:
             bound = experiment.open(stack)
-            return await Worker(
-                root, generation, experiment, bound, Path(folder), shard, stop, name
-            ).work()
+            whole = Finish(root, generation, experiment, bound)
+            return await Worker(whole, Path(folder), shard, stop, name).work()
 
 
 class Worker:
@@ -76,27 +75,23 @@ class Worker:
 
     def __init__(
         self,
-        root: Root,
-        generation: Generation,
-        experiment: Experiment,
-        bound: Bound,
+        whole: Finish,
         folder: Path,
         shard: tuple[int, int] | None = None,
         stop: Stop | None = None,
         name: str = "",
         shown: bool = True,
     ) -> None:
-        self.root = root
-        self.generation = generation
-        self.experiment = experiment
-        self.bound = bound
-        self.folder = folder
+        self.whole, self.folder = whole, folder
+        self.root, self.generation = whole.root, whole.generation
+        self.experiment, self.bound = whole.experiment, whole.bound
         self.stop = stop or Stop()
         # that of the experiment may show all workers
-        self.display = experiment.progress if shown else Progress()
+        self.display = self.experiment.progress if shown else Progress()
         self.beat = new_beat(name)
-        self.workers = generation.workers(root.objects)
-        self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
+        objects = self.root.objects
+        self.workers = self.generation.workers(objects)
+        self.claims = Claims(objects, f"claims/{self.generation.number}/", self.workers)
         self.own = shard or (1, 1)
         self.worked = Worked(self.beat.worker)
         self.holding: int | None = None
@@ -105,7 +100,7 @@ class Worker:
         self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
         self.progress = Progress()  # in the shard under way
-        self.parted = Parted(root, generation, folder)
+        self.parted = Parted(self.root, self.generation, folder)
         self._loop = asyncio.get_running_loop()
 
     async def work(self) -> Worked:
@@ -126,9 +121,7 @@ class Worker:
             if self.outdated:
                 raise ClosedError(self.root.place)
             if not self.root.unfinished(self.generation):
-                self.worked.result = await finish(
-                    self.root, self.generation, self.experiment, self.bound
-                )
+                self.worked.result = await self.whole.run()
         return self.worked
 
     async def _prepare(self) -> None:
