@@ -236,7 +236,7 @@ class Log(Protocol):
         ...
 
     def damage(self, manifest: Manifest) -> list[Damage]:
-        """What is not as it was when this manifest sealed the log."""
+        """Return what is not as it was when this manifest sealed the log."""
         ...
 
     def sync(self) -> None:

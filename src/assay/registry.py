@@ -142,7 +142,7 @@ class Registry:
         return getattr(importlib.import_module(module), name)
 
     def of_format(self, name: str) -> Callable[..., Any] | None:
-        """What a format adds under this name, or None."""
+        """Return what a format adds under this name, or None."""
         namespace = name.partition(".")[0]
         if namespace in formats():
             file = f".{self.kind}" if namespace in formats(self.kind) else ""
@@ -181,7 +181,8 @@ def _entry_points(group: str) -> "dict[str, EntryPoint]":
 
 @cache
 def _announced() -> bool:
-    """Whether any package has plug-ins for us: a look at the files costs a tenth of importlib.metadata's answer."""
+    """Return whether any package has plug-ins for us: a look at the files costs a tenth of
+    importlib.metadata's answer."""
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")

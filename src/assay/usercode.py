@@ -76,7 +76,8 @@ def is_built_in(function: Any) -> bool:
 
 
 def identity(function: Callable[..., Any]) -> str:
-    """What a function is: name and version for a built-in, the hash of its sources for a user's."""
+    """Return what a function is: name and version for a built-in, the hash of its sources for a
+    user's."""
     marks, plain = marks_of(function), inspect.unwrap(function)
     if isinstance(plain, partial):
         return (
@@ -97,7 +98,8 @@ def identity(function: Callable[..., Any]) -> str:
 
 
 def _is_attribute(function: Any, module: str) -> bool:
-    """Whether a module's file makes this very function, with all that it captured; a script's values may be given."""
+    """Return whether a module's file makes this very function, with all that it captured; a
+    script's values may be given."""
     held = (
         vars(sys.modules[module]).values() if module != "__main__" and module in sys.modules else ()
     )
@@ -253,7 +255,8 @@ def _forget(files: list[Path], root: Path) -> None:
 
 
 def raised(error: BaseException) -> str:
-    """What user code raised, and where: the innermost line of its traceback that is not a library's or ours."""
+    """Return what user code raised, and where: the innermost line of its traceback that is not a
+    library's or ours."""
     import sysconfig
     import traceback
 

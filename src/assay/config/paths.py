@@ -180,7 +180,8 @@ _WAYS: dict[str, Callable[[str, _Place], str]] = {
 
 
 def is_template_file(text: str, key: Key, document: Document) -> bool:
-    """Whether a prompt's text is a file: one that exists, or one that can only be meant as a path."""
+    """Return whether a prompt's text is a file: one that exists, or one that can only be meant as a
+    path."""
     if not text or len(text) > 1000 or "\n" in text or "\0" in text or "{{" in text:
         return False
     if text.lower().endswith(_TEMPLATE_SUFFIXES) and not any(map(str.isspace, text)):

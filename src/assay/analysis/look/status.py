@@ -87,7 +87,8 @@ def watches(path: str | Path) -> "list[Watch]":
 
 
 def of_workers(folder: str | Path) -> RunStatus | None:
-    """What the workers in a folder say; None if one process runs there, or what they say cannot be read."""
+    """Return what the workers in a folder say; None if one process runs there, or what they say
+    cannot be read."""
     with suppress(AssayError):
         watch = Watch(folder)
         generation = watch.generation()
@@ -204,7 +205,7 @@ def _total(costs: list[float | None]) -> float | None:
 
 
 def _waiting(workers: list[WorkerLine], free: set[int]) -> Iterator[str]:
-    """What does not move, and why; the same reason of many workers once."""
+    """Yield what does not move, and why; the same reason of many workers once."""
     reasons: dict[str, list[str]] = {}
     for line in workers:
         if line.state == "working" and line.status.waiting:

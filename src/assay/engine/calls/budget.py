@@ -118,7 +118,8 @@ class Budget:
         self._wake()
 
     async def _more(self, wanted: Reserved) -> bool:
-        """Whether it is worth looking again whether this fits: a part of a budget may have become larger."""
+        """Return whether it is worth looking again whether this fits: a part of a budget may have
+        become larger."""
         return False
 
     def _usual_answer(self) -> int:
@@ -137,7 +138,7 @@ class Budget:
         return ""
 
     def _used(self) -> tuple[Spent, int | None, float | None]:
-        """What was spent, of how many tokens and dollars."""
+        """Return what was spent, of how many tokens and dollars."""
         return self.spent, self.tokens, self.usd
 
     def _exhaust(self, which: str) -> None:
@@ -162,7 +163,7 @@ class Budget:
 
 
 def _digits(usd: float) -> int:
-    """How many a small budget needs to be told from what was spent of it."""
+    """Return how many digits tell a small budget from what was spent of it."""
     return 4 if usd >= 0.01 or usd <= 0 else 3 - floor(log10(usd))
 
 
@@ -197,7 +198,8 @@ def expected_tokens(request: Request) -> int:
 
 
 def spent_before(store: Store, id: str) -> Spent:
-    """What the rows and calls of an experiment, those set aside included, have cost so far."""
+    """Return what the rows and calls of an experiment, those set aside included, have cost so
+    far."""
     spent = Spent()
     for name in ("", "superseded"):
         for _, paid in read_rows(store.log("run", id, name), Used):

@@ -69,7 +69,7 @@ class Executor:
     def surroundings(
         self, kind: Kind, id: str, lanes: Lanes, threads: int, timeout: float | None = None
     ) -> Generator[Surroundings]:
-        """What the rows of one artefact share while they are made."""
+        """Open what the rows of one artefact share while they are made."""
         workers = Threads(threads)
         calls, traces = self.store.log(kind, id, "calls"), self.store.log(kind, id, "traces")
         try:

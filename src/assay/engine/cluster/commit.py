@@ -174,7 +174,7 @@ class ShardStore(View):
                 raise ClosedError(segments.prefix)
 
     def committed(self) -> dict[str, int]:
-        """How many segments each log of the shard has."""
+        """Return how many segments each log of the shard has."""
         return {stem: segments.next for stem, segments in self._segments.items()}
 
     def put_items(self, id: str, blocks: Iterable[bytes]) -> int:

@@ -80,7 +80,7 @@ class Placement:
         return whole.result
 
     async def _count(self, config: Config) -> int:
-        """How many workers there will be; 0 if nobody knows."""
+        """Return how many workers there will be; 0 if nobody knows."""
         if self.shard is not None:
             return self.shard[1]
         if self.on and not self.workers:
@@ -288,8 +288,9 @@ async def run_processes(
     stop: Stop | None,
     work: Callable[[], Awaitable[Worked]],
 ) -> Worked:
-    """What `work`, this process's own part, gives while others work, when all have ended. One that dies is not missed:
-    another one takes its shards, and if none is left, the caller does."""
+    """Return what `work`, this process's own part, gives while others work, when all have ended.
+    One that dies is not missed: another one takes its shards, and if none is left, the caller
+    does."""
     command = [sys.executable, "-m", "assay", "worker", root.place, "--quiet"]
     running = [
         await asyncio.create_subprocess_exec(

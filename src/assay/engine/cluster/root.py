@@ -52,7 +52,8 @@ class Root:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the root's whole files can be read, and written before they are part of it."""
+        """Return where the root's whole files can be read, and written before they are part of
+        it."""
         return local(self.place, segments=False)
 
     def update(self, *, segments: bool = True, own: bool = False) -> None:
@@ -78,7 +79,7 @@ class Root:
         return last_generation(self.objects)
 
     def whole(self, generation: Generation) -> Whole | None:
-        """What was made of a generation, once all of it was."""
+        """Return what was made of a generation, once all of it was."""
         content = self.objects.read(generation.whole)
         return None if content is None else msgspec.json.decode(content, type=Whole)
 
@@ -117,7 +118,7 @@ def experiment_of(
 
 
 def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
-    """What determines the rows of an experiment: workers and drivers must agree on it."""
+    """Return what determines the rows of an experiment: workers and drivers must agree on it."""
     options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
     scorers = [planned(scorer) | scorer.declared for scorer in bound.scorers]
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}

@@ -47,7 +47,7 @@ class Places:
         return ShardLog(self.log, self._of(shard))
 
     def among_first(self, shard: int, count: int) -> int:
-        """How many rows of a shard are among the first of the log."""
+        """Return how many rows of a shard are among the first of the log."""
         places = self._of(shard)
         beyond = next(islice(self.log.scan(), count, None), None)
         return len(places) if beyond is None else bisect_left(places, beyond[0])
@@ -117,7 +117,7 @@ class Parted:
         return self.places(name).of(shard).blocks() if name in self._generation.base else ()
 
     def places(self, name: str, log: Callable[[], Log] | None = None) -> Places:
-        """Those of a log, by default of a file that the generation began with."""
+        """Return the places in a log, by default in a file that the generation began with."""
         if name not in self._places:
             self._places[name] = Places(log() if log else self._base(name), self._generation)
         return self._places[name]

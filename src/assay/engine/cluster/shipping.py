@@ -67,8 +67,9 @@ def ship(experiment: Experiment, objects: Objects) -> dict[str, str]:
 
 
 def materialise(files: Mapping[str, str], objects: Objects, folder: Path) -> dict[str, str]:
-    """Where the files of a plan are on this machine: in their own places if all of them are there, else below
-    `folder`. Refused by name: a file that is another one here, and one that is missing and cannot travel."""
+    """Return where the files of a plan are on this machine: in their own places if all of them are
+    there, else below `folder`. Refused by name: a file that is another one here, and one that is
+    missing and cannot travel."""
     problems: list[UserError] = []
     missing = False
     for path, entry in files.items():
@@ -215,7 +216,7 @@ def _graph(file: Path) -> list[str]:
 
 
 def _covers(text: str, path: str) -> bool:
-    """Whether a text of a config means this file, among others."""
+    """Return whether a text of a config means this file, among others."""
     if not os.path.isabs(text):
         return False
     return (

@@ -71,12 +71,13 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def shown(self) -> dict[str, Any]:
-        """What its rows have in `metadata.evaluation`: its parameters; a judge's, which are long, are in the plan."""
+        """Return what its rows have in `metadata.evaluation`: its parameters; a judge's, which are
+        long, are in the plan."""
         return {"params": self.params} if self.params and not self.judges else {}
 
     @cached_property
     def strips_reasoning(self) -> bool:
-        """Whether it has the parameter `strip_reasoning`, and it is on."""
+        """Return whether it has the parameter `strip_reasoning`, and it is on."""
         settable = inspect.signature(self.function).parameters.get("strip_reasoning")
         return bool(settable and self.params.get("strip_reasoning", settable.default))
 
@@ -88,7 +89,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def of_several(self) -> bool:
-        """Whether a call takes several responses."""
+        """Return whether a call takes several responses."""
         return self.form in ("match", "together")
 
     def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
@@ -185,7 +186,7 @@ def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 
 def _given(form: Form, batch: int) -> int:
-    """How many arguments come from the engine."""
+    """Return how many arguments come from the engine."""
     return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
 
 

@@ -115,15 +115,15 @@ def readable(
 
 
 def content_of(response: Response, *, stripped: bool = False) -> bytes:
-    """What a scorer can see of a response's answer, with or without its reasoning: rows that differ in it are scored
-    anew."""
+    """Return what a scorer can see of a response's answer, with or without its reasoning: rows that
+    differ in it are scored anew."""
     output = b"" if response.output is None else canonical(response.output)
     text = without_reasoning(response.response) if stripped else response.response
     return digest("content", text.encode(), output, response.outcome.encode())
 
 
 def has_reasoning(response: Response) -> bool:
-    """Whether the answer has reasoning before it."""
+    """Return whether the answer has reasoning before it."""
     text = response.response
     return "<" in text and without_reasoning(text) != text
 

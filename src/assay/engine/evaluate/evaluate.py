@@ -131,7 +131,7 @@ class Evaluator(Executor):
 
 
 def planned(scorer: BoundScorer) -> dict[str, Any]:
-    """What a plan says of a scorer."""
+    """Return what a plan says of a scorer."""
     found: dict[str, Any] = {
         "name": scorer.name,
         "identity": scorer.identity.hex(),

@@ -118,7 +118,7 @@ class Matches:
             )
 
     def presence(self) -> Mask:
-        """Which player (rows) has an answer in which group (columns)."""
+        """Return which player (rows) has an answer in which group (columns)."""
         found = np.zeros((len(self.players), len(self.places)), np.bool_)
         found[self._player, np.repeat(np.arange(len(self.places)), np.diff(self._bounds))] = True
         return found
@@ -157,7 +157,7 @@ class Matches:
 
     @property
     def count(self) -> int:
-        """How many calls there are, unless two runs have the same answers."""
+        """Return how many calls there are, unless two runs have the same answers."""
         sizes = np.diff(self._bounds)
         if self.scorer.form == "together":
             return int(self._wholes().sum())
@@ -173,7 +173,7 @@ class Matches:
                 yield from self._meeting(first, second)
 
     def _wholes(self) -> Mask:
-        """Which groups have an answer of every player."""
+        """Return which groups have an answer of every player."""
         return np.logical_and.reduce(self.presence(), axis=0)
 
     def _together(self) -> Iterator[Call]:
@@ -287,7 +287,8 @@ class Matches:
 
 
 def _parts(settled: Score | None) -> list[bytes]:
-    """What a label that is settled adds to the key of its row: it is another row when the label is another one."""
+    """Return what a label that is settled adds to the key of its row: it is another row when the
+    label is another one."""
     return [] if settled is None else [canonical((settled.outcome, settled.score, settled.details))]
 
 

@@ -59,7 +59,8 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
 
 
 def _is_ready(value: Any, scorer: BoundScorer) -> bool:
-    """Whether a scorer's result is what it would be completed to: most are, and a million of them are to be written."""
+    """Return whether a scorer's result is what it would be completed to: most are, and a million of
+    them are to be written."""
     return (
         type(value) is Score
         and type(value.passed) is bool

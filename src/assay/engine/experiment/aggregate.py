@@ -116,8 +116,8 @@ class ExistingEvaluations(Experiment):
 
 
 def _folder(sources: list[Source]) -> tuple[Path | None, str]:
-    """Where the metrics go without -o: beside the evaluations of one folder, never over somebody else's file; or why
-    nowhere."""
+    """Return where the metrics go without -o: beside the evaluations of one folder, never over
+    somebody else's file; or why nowhere."""
     folder = sources[0].folder
     if len(sources) > 1 or folder is None:
         return None, ""

@@ -73,7 +73,7 @@ def _few_shot(config: Config, entry: FewShotConfig) -> "FewShot":
 
 
 def bind_checks(config: Config) -> list[Checked]:
-    """What every item must have: the fields of the prompts, and those of their choices."""
+    """Return what every item must have: the fields of the prompts, and those of their choices."""
     asked = (entry.likelihood or {} for entry in config.prompts)
     tasks = [registry.check_params(registry.task.get("likelihood"), params) for params in asked]
     return [

@@ -80,7 +80,8 @@ def ingest(
 
 
 def source_mark(source: Mapping[str, Any]) -> str:
-    """What tells a dataset's source, with all that decides what becomes of it, from others."""
+    """Return what tells a dataset's source, with all that decides what becomes of it, from
+    others."""
     return digest("source", canonical(dict(source))).hex()
 
 
@@ -104,8 +105,9 @@ def put_dataset(
 
 
 def file_stamp(path: Path) -> dict[str, Any]:
-    """What tells that a file is still the one that was read: its times and inode, once it has rested. Until then an
-    edit may leave them as they are, because clocks of file systems are coarse, and its content is hashed."""
+    """Return what tells that a file is still the one that was read: its times and inode, once it
+    has rested. Until then an edit may leave them as they are, because clocks of file systems are
+    coarse, and its content is hashed."""
     now = time.time_ns()
     stat = path.stat()
     if max(stat.st_mtime_ns, stat.st_ctime_ns) > now - RESTED_NS:
@@ -184,7 +186,7 @@ def _state(path: Path) -> list[int]:
 
 
 def _are_there(media: Mapping[str, list[int]]) -> bool:
-    """Whether files are as they were."""
+    """Return whether files are as they were."""
     try:
         return all(_state(Path(path)) == list(state) for path, state in media.items())
     except OSError:
@@ -192,8 +194,8 @@ def _are_there(media: Mapping[str, list[int]]) -> bool:
 
 
 def media_folder(source: DatasetConfig | None) -> str | None:
-    """What the paths in a dataset's rows count from: the folder that the config names, else that of its files; None
-    where these are in several folders, or elsewhere."""
+    """Return what the paths in a dataset's rows count from: the folder that the config names, else
+    that of its files; None where these are in several folders, or elsewhere."""
     if source is None or source.media:
         return source.media if source is not None else ""
     paths = source.path if isinstance(source.path, list) else [source.path]

@@ -207,7 +207,7 @@ class ExistingResponses(Experiment):
         self.store.show("dataset", self.id, log, manifest)
 
     def _elsewhere(self) -> dict[str, Any]:
-        """Where the responses and the items are that did not come into the folder."""
+        """Return where the responses and the items are that did not come into the folder."""
         found: dict[str, Any] = {}
         for kind in ("run", "dataset"):
             own = self.folder / ROWS_FILE[kind]
@@ -242,7 +242,7 @@ class _Failure(msgspec.Struct):
 
 
 def _folder(sources: Sequence[Source], output_dir: str | None) -> Path:
-    """Where the evaluations go: never over rows that are not ours."""
+    """Return where the evaluations go: never over rows that are not ours."""
     if output_dir is not None:
         return local(output_dir)
     source = sources[0]

@@ -359,7 +359,7 @@ class Experiment:
         return [self.id]
 
     def metadata(self) -> dict[str, Any]:
-        """What the evaluation's manifest should remember."""
+        """Return what the evaluation's manifest should remember."""
         return {}
 
     def scored(self, evaluation: Manifest) -> None:

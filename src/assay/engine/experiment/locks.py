@@ -284,7 +284,7 @@ def served_of(folder: Path) -> dict[str, Values]:
 
 
 def _keep_served(values: Values, before: Values) -> None:
-    """What is known of a server stays known while its model is the same."""
+    """Keep what is known of a server while its model is the same."""
     known = {model["name"]: model for model in before.get("models") or ()}
     for model in values["models"]:
         old = known.get(model["name"])
@@ -296,7 +296,7 @@ def _keep_served(values: Values, before: Values) -> None:
 
 
 def drift(locked: Values, now: Values) -> list[Drift]:
-    """Where two locks differ, but for what servers report."""
+    """Return the places where two locks differ, but for what servers report."""
     before, after = dict(_leaves(locked)), dict(_leaves(now))
     places = dict.fromkeys((*before, *after))
     return [
@@ -384,7 +384,7 @@ class LockedExperiment(Experiment):
         )
 
     def _check_served(self, locked: Values) -> None:
-        """What servers reported is what is locked; where it was unknown, it is locked now."""
+        """Refuse servers that report what is not locked; what was unknown is locked now."""
         reported, differ = served_of(self.folder), list[str]()
         models: list[Values] = [{**model} for model in locked.get("models") or ()]
         for model in models:

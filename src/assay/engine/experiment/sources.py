@@ -40,7 +40,7 @@ class Source(msgspec.Struct, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where it is, as the user has named it."""
+        """Return where it is, as the user has named it."""
         return self.origin or str(self.path)
 
     def logs(self, kind: Kind) -> list[FileLog]:
@@ -71,8 +71,8 @@ class Source(msgspec.Struct, kw_only=True):
         return file is not None and any(part.size for part in FileLog(file).segments())
 
     def looks_sealed(self, kind: Kind) -> bool:
-        """Whether the files have the size and the time of their seal, so that it is enough to check their bytes when
-        all of them are read."""
+        """Return whether the files have the size and the time of their seal, so that it is enough
+        to check their bytes when all of them are read."""
         manifest = self.manifest(kind)
         return manifest is not None and manifest.segments == FileLog(self.files[kind]).segments()
 
@@ -86,11 +86,12 @@ class Source(msgspec.Struct, kw_only=True):
         return self.examined[file]
 
     def partial(self) -> str:
-        """What is present of what was planned, where that is not all; empty if the evaluations are whole."""
+        """Return what is present of what was planned, where that is not all; empty if the
+        evaluations are whole."""
         return self.evidence("evaluation").partial if "evaluation" in self.files else ""
 
     def manifest(self, kind: Kind) -> Manifest | None:
-        """What the rows of a kind are, if they are ours."""
+        """Return what the rows of a kind are, if they are ours."""
         return _manifest(kind, self.files[kind]) if kind in self.files else None
 
 

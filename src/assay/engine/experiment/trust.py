@@ -85,12 +85,13 @@ def stored_config(
 
 
 def is_own(folder: Path) -> bool:
-    """Whether the config in a folder, as it is now, is the user's word."""
+    """Return whether the config in a folder, as it is now, is the user's word."""
     return _is_remembered(_digest("own", _content(folder)))
 
 
 def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
-    """Whether what a folder's config reaches is the user's word or trusted, or else refused; False if it is nothing."""
+    """Return whether what a folder's config reaches is the user's word or trusted, or else refused;
+    False if it is nothing."""
     reaches = (reach for part in parts for reach in _WAYS[part](config, folder))
     if is_own(folder) or _accepted(folder, [*reaches]):
         return True
@@ -127,7 +128,8 @@ def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
 
 
 def _accepted(folder: Path, reaches: list[Reach]) -> bool:
-    """Whether what a foreign folder reaches is trusted; False if there is nothing to trust."""
+    """Return whether what a foreign folder reaches is trusted; False if there is nothing to
+    trust."""
     if not reaches:
         return False
     key = _digest("trusted", os.fsencode(folder.resolve()), _content(folder), *map(_named, reaches))
@@ -288,7 +290,7 @@ def _content(folder: Path) -> bytes:
 
 
 def _named(reach: Reach) -> bytes:
-    """What is reached, with the bytes of code and the times of other files."""
+    """Return what is reached, with the bytes of code and the times of other files."""
     file, content = Path(reach.file), b""
     if reach.file and file.is_file():
         if file.suffix == ".py":

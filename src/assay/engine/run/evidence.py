@@ -70,7 +70,8 @@ def _with_faults(manifest: Manifest, faults: list[str], **changes: Any) -> Manif
 
 
 def partial_of(manifests: Iterable[Manifest | None]) -> str:
-    """What is present of what was planned, and what is wrong with it; empty if the rows are whole."""
+    """Return what is present of what was planned, and what is wrong with it; empty if the rows are
+    whole."""
     parts: dict[str, None] = {}
     for manifest in manifests:
         if manifest is not None:

@@ -58,10 +58,11 @@ class Existing:
         repair: bool = False,
         note: Note = lambda text: None,
     ) -> "Comparison | None":
-        """How the rows stand to a plan; None if there are no rows at all, and then the plan is not looked at.
+        """Return how the rows compare with a plan; None if there are no rows at all, and then the plan
+        is not looked at.
 
-        `planned` yields every key of the plan and whether its cell is among those that run now: only there are
-        failures tried again; with `retry_errors` None nowhere.
+        `planned` yields every key of the plan and whether its cell is among those that run now:
+        only there are failures tried again; with `retry_errors` None nowhere.
         """
         decode = row_decoder(Row)
         damage = [] if self._sealed is None else self._log.damage(self._sealed)

@@ -114,7 +114,7 @@ def _seen_by_all(place: str) -> str:
 
 
 def room(engine: RayConfig | None) -> int:
-    """How many workers are asked for, or fit on the cluster now."""
+    """Return how many workers are asked for, or fit on the cluster now."""
     engine = engine or RayConfig()
     return engine.workers or fitting(engine, connected(engine).cluster_resources())
 
@@ -167,7 +167,8 @@ def _first(error: Exception) -> str:
 
 
 def fitting(engine: RayConfig, cluster: Mapping[str, float]) -> int:
-    """How many workers a cluster has room for; at least one, for clusters that grow on demand."""
+    """Return how many workers a cluster has room for; at least one, for clusters that grow on
+    demand."""
     needs = {"CPU": engine.cpus, "GPU": engine.gpus, **engine.resources}
     return max(
         1,
@@ -262,7 +263,8 @@ _asked: list[Callable[[], object]] = []
 
 
 def done_here(function: str, node: str, arguments: Sequence[Any]) -> dict[str, Any]:
-    """What a function of a node gives; its errors as plain values, because with keywords they cannot be pickled."""
+    """Return what a function of a node gives; its errors as plain values, because with keywords
+    they cannot be pickled."""
     os.environ["ASSAY_TRUST"] = "1"  # the driver has made the plan, or trusts it
     try:
         return asyncio.run({"work": _work, "aggregate": _aggregate}[function](*arguments))

@@ -76,7 +76,7 @@ class State(msgspec.Struct):
         self.gone[name] = spent
 
     def spent(self) -> Amounts:
-        """What is spent or granted."""
+        """Return what is spent or granted."""
         total = self.before
         for amounts in (*self.gone.values(), *(member.granted for member in self.members.values())):
             total = plus(total, amounts)

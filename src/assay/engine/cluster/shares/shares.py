@@ -54,7 +54,7 @@ class Slice(Budget):
         self._not_before = 0.0
 
     def amounts(self) -> Amounts:
-        """What it has spent."""
+        """Return what it has spent."""
         return self.spent.tokens, ceil(self.spent.usd * WHOLE)
 
     def begin(self, elapsed: float) -> None:
@@ -68,7 +68,7 @@ class Slice(Budget):
             self.usd = None if self.whole[1] is None else granted[1] / WHOLE
 
     def rest(self) -> Amounts:
-        """What is neither spent nor reserved for a call."""
+        """Return what is neither spent nor reserved for a call."""
         with self._lock:
             return self._rest()
 
@@ -303,7 +303,8 @@ class Shares:
         return msgspec.json.encode(state) != before
 
     def _spent_by(self, name: str, member: Member) -> Amounts:
-        """What a dead worker has spent, as far as anybody knows, and not more than it was granted."""
+        """Return what a dead worker has spent, as far as anybody knows, and not more than it was
+        granted."""
         beat = self.workers.last(name)
         if beat is None or self.budget is None:
             return NOTHING
@@ -319,7 +320,7 @@ class Shares:
         return min(spent.tokens, member.granted[0]), min(ceil(spent.usd * WHOLE), member.granted[1])
 
     def _missing(self, wanted: Amounts) -> Amounts:
-        """What the rest of this worker's part lacks for a call."""
+        """Return what the rest of this worker's part lacks for a call."""
         assert self.budget is not None
         lacks = [max(0, want - rest) for want, rest in zip(wanted, self.budget.rest(), strict=True)]
         tokens, usd = self.budget.whole

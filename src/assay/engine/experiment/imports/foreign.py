@@ -219,7 +219,7 @@ def files_below(path: Path, *suffixes: str) -> list[Path]:
 
 
 def head_of(path: Path) -> bytes:
-    """How a file begins; empty for one that cannot be read."""
+    """Return how a file begins; empty for one that cannot be read."""
     try:
         stat = path.stat()
     except OSError:

@@ -141,7 +141,7 @@ def _stderr(values: FloatArray) -> float | None:
 
 
 def _agree(theirs: float | None, ours: float | None) -> bool:
-    """Whether two numbers are equal, or the first is the second, rounded."""
+    """Return whether two numbers are equal, or the first is the second, rounded."""
     if theirs is None or ours is None:
         return theirs is None or ours is None
     if abs(theirs - ours) <= _CLOSE * max(1.0, abs(theirs)):

@@ -356,7 +356,7 @@ def _put_items(store: FlatStore, id: str, cases: Cases, source: dict[str, Any]) 
 
 
 def _has_own_labels(store: FlatStore, id: str) -> bool:
-    """Whether the folder's evaluations were made by Assay."""
+    """Return whether the folder's evaluations were made by Assay."""
     old = store.manifest("evaluation", id)
     if old is None or "adopted" in old.plan:
         _check_free(store, "evaluation")

@@ -220,7 +220,8 @@ class Parts:
         return FileLog((source.folder or source.path) / f"{name}.jsonl")
 
     def calls(self) -> Choice:
-        """Those of an item of which a row was lost yield to the calls of others: the rows that stay made those."""
+        """Return the calls that stay. Those of an item of which a row was lost yield to others: the
+        rows that stay made those."""
         rows: list[Rows] = []
         for at, log in enumerate(self.beside("calls")):
             lost = (self.logs("run"), self.responses), (self.logs("evaluation"), self.evaluations)
@@ -298,7 +299,7 @@ class MergedFolder:
         return manifest
 
     def _labels(self) -> None:
-        """What people said about answers, each line once."""
+        """Write what people said about answers, each line once."""
         seen = Seen()
         lines = [
             line
@@ -480,7 +481,7 @@ def merge(
 
 
 def _states(sources: Sequence[Source]) -> list[Any]:
-    """What tells that sources are what they were; of rows, their bytes."""
+    """Return what tells that sources are what they were; of rows, their bytes."""
     states: list[Any] = []
     for source in sources:
         folder = source.folder or source.path
@@ -494,7 +495,8 @@ def _states(sources: Sequence[Source]) -> list[Any]:
 
 
 def _is_there(target: Path, wanted: str) -> bool:
-    """Whether the target is what this merge makes, unchanged; a folder that is anything else is refused."""
+    """Return whether the target is what this merge makes, unchanged; a folder that is anything else
+    is refused."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return False
     store, manifests = FlatStore(target), read_manifests(target) if target.is_dir() else {}
@@ -523,7 +525,7 @@ def _refuse_conflicts(parts: Parts) -> None:
 
 
 def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
-    """Whose row it is, and where both are."""
+    """Yield whose row it is, and where both are."""
     for places in choice.pairs:
         number, at = places[0]
         row = choice.logs[number].row(at)
