@@ -46,7 +46,7 @@ class NamedFile(NamedTuple):
     def text(self) -> str:
         return self.holder[self.key[-1]]
 
-    def put(self, text: str) -> None:
+    def write_text(self, text: str) -> None:
         self.holder[self.key[-1]] = text
 
 
@@ -130,10 +130,10 @@ def _resolve(named: NamedFile, document: Document, files_needed: bool) -> None:
     if named.kind == "given" or (named.kind in _PLACES and reading.is_remote(text)):
         return
     at = _Place(named.key, named.entry, document, files_needed)
-    named.put(_WAYS[named.kind](text.removeprefix("file://"), at))
+    named.write_text(_WAYS[named.kind](text.removeprefix("file://"), at))
 
 
-def _written(text: str, at: _Place) -> str:
+def _output_path(text: str, at: _Place) -> str:
     if reading.is_foreign(text):
         at.document.report(
             f"nothing can be written to {text!r}", at.key, "give a folder, or s3://, gs:// or az://"
@@ -171,7 +171,7 @@ def _data(text: str, at: _Place) -> str:
 
 _WAYS: dict[str, Callable[[str, _Place], str]] = {
     "read": lambda text, at: existing(text, at.key, at.document),
-    "written": _written,
+    "written": _output_path,
     "placed": lambda text, at: absolute(text, at.key, at.document),
     "code": _code,
     "template": _template,

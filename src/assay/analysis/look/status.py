@@ -134,7 +134,7 @@ class Watch:
             step=" and ".join(sorted({status.step for status in working if status.step})),
             rows=sum(part.present for part in done)
             + sum(lane.present + lane.done for lane in lanes),
-            planned=self._planned(kind),
+            planned=self._planned_rows(kind),
             errors=sum(part.counts.get("errored", 0) for part in done)
             + sum(lane.errors for lane in lanes),
             rate=sum(status.rate for status in working),
@@ -165,7 +165,7 @@ class Watch:
             self._parts[name] = msgspec.json.decode(content or b"{}", type=dict[str, _Part])
         return self._parts
 
-    def _planned(self, kind: str) -> int | None:
+    def _planned_rows(self, kind: str) -> int | None:
         content = self._root.objects.read(MANIFEST) or b"{}"
         section = manifest_sections(content, self._root.place).get(kind, b"{}")
         return msgspec.json.decode(section, type=_Planned).planned

@@ -137,12 +137,12 @@ class Budget:
             return "usd"
         return ""
 
-    def _used(self) -> tuple[Spent, int | None, float | None]:
+    def _spending(self) -> tuple[Spent, int | None, float | None]:
         """Return what was spent, of how many tokens and dollars."""
         return self.spent, self.tokens, self.usd
 
     def _exhaust(self, which: str) -> None:
-        spent, tokens, usd = self._used()
+        spent, tokens, usd = self._spending()
         used = {
             "seconds": f"{self.seconds:g} seconds" if self.seconds is not None else "",
             "tokens": f"{spent.tokens:,} of {tokens:,} tokens" if tokens is not None else "",

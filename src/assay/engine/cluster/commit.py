@@ -173,7 +173,7 @@ class ShardStore(View):
             if segments.closed:  # then its rows may be among those before as well
                 raise ClosedError(segments.prefix)
 
-    def committed(self) -> dict[str, int]:
+    def segment_counts(self) -> dict[str, int]:
         """Return how many segments each log of the shard has."""
         return {stem: segments.next for stem, segments in self._segments.items()}
 

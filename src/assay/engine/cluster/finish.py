@@ -48,7 +48,7 @@ class Finish:
             is_made = False
         if not is_made:
             self.root.update(segments=False)
-            self._read()
+            self._load()
         self.experiment.note_failures(self.result)
         return self.result
 
@@ -82,7 +82,7 @@ class Finish:
             result.run = self._close_run([part["run"] for part in parts])
         if bound.scorers:
             result.evaluation = self._close_evaluation([part["evaluation"] for part in parts])
-            experiment.scored(result.evaluation)
+            experiment.after_scoring(result.evaluation)
         if bound.metrics:
             experiment.options.workers = _cores()  # no shard is left that needs them
             result.metrics = await experiment.measure(bound.metrics)
@@ -99,7 +99,7 @@ class Finish:
             await asyncio.sleep(0.5)
         return False
 
-    def _read(self) -> None:
+    def _load(self) -> None:
         """Have the result as another process, or an earlier one, has stored it."""
         result, bound, experiment = self.result, self.bound, self.experiment
         result.run = experiment.manifest("run") if experiment.makes_rows else None

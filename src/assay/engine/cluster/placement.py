@@ -68,13 +68,13 @@ class Placement:
                 if worked is not None and worked.result is not None:
                     return worked.result
                 _until_asked(stop)
-                if not self.root.unfinished(generation):
+                if not self.root.unfinished_shards(generation):
                     return await whole.run()
             worked = await worker().work()  # also what others have left
         if worked.result is not None:
             return worked.result
         _until_asked(stop)
-        left = len(self.root.unfinished(generation))
+        left = len(self.root.unfinished_shards(generation))
         what = f"{left} of {generation.shards} shards are in the hands of other workers"
         experiment.progress.note(what)
         return whole.result
@@ -92,7 +92,7 @@ class Placement:
     async def _with_others(self, workers: int, own: Worker, stop: Stop | None) -> Worked | None:
         """Have this many workers, and wait for them. On this machine this process is one of them."""
         generation, experiment = own.generation, own.experiment
-        progress, planned = experiment.progress, _planned(own.experiment, own.bound)
+        progress, planned = experiment.progress, _planned_rows(own.experiment, own.bound)
         following = asyncio.create_task(follow(self.root, generation, progress, planned))
         try:
             if not self.on:
@@ -111,7 +111,7 @@ def _until_asked(stop: Stop | None) -> None:
         raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
 
 
-def _planned(experiment: Experiment, bound: Bound) -> Lanes:
+def _planned_rows(experiment: Experiment, bound: Bound) -> Lanes:
     """The rows of the whole, where that is what runs now."""
     manifest, options = experiment.manifest("run"), experiment.options
     narrowed = options.limit is not None or options.models or options.num_samples
@@ -220,7 +220,7 @@ class Opening:
             id=experiment.id,
             digest=plan_digest(plan),
             plan=plan,
-            config=self._vouched(),
+            config=self._vouch(),
             options={name: value for name, value in chosen.items() if value},
             paths=list(self.paths),
             files=ship(experiment, root.objects),
@@ -246,7 +246,7 @@ class Opening:
         again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
         return not experiment.config.resume or any(whole.counts.get(state) for state in again)
 
-    def _vouched(self) -> dict[str, Any]:
+    def _vouch(self) -> dict[str, Any]:
         """Return the config as workers read it; that it is this user's word is remembered."""
         experiment = self.experiment
         with TemporaryDirectory(prefix="assay-") as folder:
@@ -261,7 +261,7 @@ class Opening:
         stop.request()
         async with AsyncExitStack() as stack:
             own: Shared = {"progress": Progress(notes=experiment.progress.notes)}
-            shared = experiment.shared(bound.models, stop, own)
+            shared = experiment.for_executors(bound.models, stop, own)
             with suppress(*_STOPPED):
                 await experiment.make(bound, shared, stack)
             scored = experiment.store.log("evaluation", experiment.id).segments()

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from assay.config import load, to_yaml
-from assay.engine.cluster.shipping import localised, materialise
-from assay.engine.evaluate.evaluate import planned
+from assay.engine.cluster.shipping import materialise, with_local_paths
+from assay.engine.evaluate.evaluate import scorer_plan
 from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
@@ -83,7 +83,7 @@ class Root:
         content = self.objects.read(generation.whole)
         return None if content is None else msgspec.json.decode(content, type=Whole)
 
-    def unfinished(self, generation: Generation) -> list[int]:
+    def unfinished_shards(self, generation: Generation) -> list[int]:
         """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""
         names = {entry.name for entry in self.objects.names(f"shards/{generation.number}/")}
         shards = [
@@ -99,7 +99,7 @@ def experiment_of(
 ) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, to_yaml(generation.config).encode())
-    data = localised(
+    data = with_local_paths(
         generation.config, materialise(generation.files, root.objects, folder / "files")
     )
     items = root.folder / ROWS_FILE["dataset"]
@@ -120,7 +120,7 @@ def experiment_of(
 def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
     """Return what determines the rows of an experiment: workers and drivers must agree on it."""
     options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
-    scorers = [planned(scorer) | scorer.declared for scorer in bound.scorers]
+    scorers = [scorer_plan(scorer) | scorer.declared for scorer in bound.scorers]
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
         plan |= describe(bound.tasks, bound.samples, content_hash(dataset) if dataset else "")

@@ -30,9 +30,9 @@ class Places:
 
     def __init__(self, log: Log, generation: Generation) -> None:
         self.log = log
-        self._rows: Any = np.fromiter(self._read(generation), [("shard", "i4"), ("place", "i8")])
+        self._rows: Any = np.fromiter(self._places(generation), [("shard", "i4"), ("place", "i8")])
 
-    def _read(self, generation: Generation) -> Iterator[tuple[int, int]]:
+    def _places(self, generation: Generation) -> Iterator[tuple[int, int]]:
         item, shard = "", generation.shard_of("")
         for position, row in read_rows(self.log, _Row):
             if (row.item_id or row.id) != item:  # the samples of an item are mostly neighbours

@@ -92,10 +92,10 @@ def materialise(files: Mapping[str, str], objects: Objects, folder: Path) -> dic
     travelling = [path for path, entry in files.items() if not entry.startswith(STAYS)]
     if not missing:
         return {path: path for path in travelling}
-    return {path: _written(files[path], objects, folder / path.lstrip("/")) for path in travelling}
+    return {path: _write(files[path], objects, folder / path.lstrip("/")) for path in travelling}
 
 
-def localised(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
+def with_local_paths(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
     """The plain data of a config with the paths of this machine. Examples that are items of the dataset get it as a
     dataset of their own, so that the config's may be another one."""
     local = deepcopy({**data})
@@ -105,7 +105,7 @@ def localised(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, An
         covered = next((path for path in paths if _covers(file, path)), None)
         if covered is not None:
             root = paths[covered].removesuffix(covered)
-            place.put(f"{root}{file}{colon}{function}")
+            place.write_text(f"{root}{file}{colon}{function}")
     return local
 
 
@@ -226,7 +226,7 @@ def _covers(text: str, path: str) -> bool:
     )
 
 
-def _written(digest: str, objects: Objects, path: Path) -> str:
+def _write(digest: str, objects: Objects, path: Path) -> str:
     content = objects.read(_object(digest))
     if content is None or blake2b(content, digest_size=16).hexdigest() != digest:
         what = "a file of the plan is missing or damaged"

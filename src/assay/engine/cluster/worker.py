@@ -120,7 +120,7 @@ class Worker:
                     await self._make(shard)
             if self.outdated:
                 raise ClosedError(self.root.place)
-            if not self.root.unfinished(self.generation):
+            if not self.root.unfinished_shards(self.generation):
                 self.worked.result = await self.whole.run()
         return self.worked
 
@@ -133,7 +133,9 @@ class Worker:
             async with AsyncExitStack() as stack:
                 with Patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
-                    await experiment.make(bound, experiment.shared(bound.models, None), stack)
+                    await experiment.make(
+                        bound, experiment.for_executors(bound.models, None), stack
+                    )
         dataset = experiment.manifest("dataset")
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
@@ -147,7 +149,7 @@ class Worker:
         seen: dict[str, int] = {}
         pause = POLL
         while not self.stop.requested:
-            left = self.root.unfinished(self.generation)
+            left = self.root.unfinished_shards(self.generation)
             left.sort(
                 key=lambda shard: (
                     shard % parts != number - 1,
@@ -182,13 +184,13 @@ class Worker:
             store = ShardStore(
                 Path(folder), experiment.id, self.root.objects, self.generation, shard
             )
-            self.committed = store.committed
+            self.committed = store.segment_counts
             try:
                 store.fill(partial(self.parted.before, shard))
                 items = self._items(store, shard)
-                own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
+                own: Shared = {**self.shares.for_executors(), "datasets": DatasetRepository(store)}
                 self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
-                shared = experiment.shared(bound.models, self.shard_stop, own)
+                shared = experiment.for_executors(bound.models, self.shard_stop, own)
                 parts = await self._make_rows(store, shard, shared, items)
                 self.root.objects.create(
                     self.generation.finished(shard), msgspec.json.encode(parts)

@@ -70,7 +70,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     declared: dict[str, Any] = {}
 
     @cached_property
-    def shown(self) -> dict[str, Any]:
+    def shown_params(self) -> dict[str, Any]:
         """Return what its rows have in `metadata.evaluation`: its parameters; a judge's, which are
         long, are in the plan."""
         return {"params": self.params} if self.params and not self.judges else {}
@@ -135,7 +135,7 @@ def bind_scorer(
         params or {},
         where=where,
         reserved=["context", "contexts"],
-        given=_given(form, batch),
+        given=_engine_arguments(form, batch),
     )
     judges: dict[str, Any] = {}
     if marks.get("judge"):
@@ -185,7 +185,7 @@ def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return {LOWER: bool(marks.get(LOWER)), "declared": {} if known else {SCALE: scale}}
 
 
-def _given(form: Form, batch: int) -> int:
+def _engine_arguments(form: Form, batch: int) -> int:
     """Return how many arguments come from the engine."""
     return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
 
@@ -295,7 +295,7 @@ def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> B
     file = base / str(params["labels"]) if params.get("labels") else None
     return BoundScorer(
         name=name,
-        function=_undecided,
+        function=_ask_nobody,
         params=dict(params),
         identity=digest("scorer", canonical((name, PEOPLE))),
         form="match",
@@ -306,5 +306,5 @@ def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> B
     )
 
 
-def _undecided(item: Any, first: Any, second: Any) -> None:
+def _ask_nobody(item: Any, first: Any, second: Any) -> None:
     raise AssertionError("every match that people decide is settled")

@@ -57,7 +57,7 @@ def calls_of(
             case = Case(known, [response], [line])
             settled = problem
             if settled is None and response.outcome != "ok":
-                settled = failed(response)
+                settled = failure_label(response)
             stripped = answers
             if response.outcome == "ok" and has_reasoning(response):
                 stripped = [(response.key, content_of(response, stripped=True))]
@@ -71,7 +71,7 @@ def calls_of(
                 )
 
 
-def failed(response: Response) -> Score:
+def failure_label(response: Response) -> Score:
     """The label of a response that holds no answer."""
     assert response.outcome != "ok"
     why = f": {response.error}" if response.error else ""

@@ -82,11 +82,14 @@ class Evaluator(Executor):
         """Return the id of an evaluation, its plan, and the id of its dataset."""
         check_scorers(runs, scorers)
         inputs, source = self.inputs(runs, dataset)
-        plan: dict[str, Any] = {"runs": inputs, "scorers": [planned(scorer) for scorer in scorers]}
+        plan: dict[str, Any] = {
+            "runs": inputs,
+            "scorers": [scorer_plan(scorer) for scorer in scorers],
+        }
         if budget is not None:
             plan["matches"] = budget
         id = id or plan_digest(plan)[:16]  # what is declared of labels does not change them
-        plan["scorers"] = [planned(scorer) | scorer.declared for scorer in scorers]
+        plan["scorers"] = [scorer_plan(scorer) | scorer.declared for scorer in scorers]
         return id, plan, source
 
     def inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
@@ -130,7 +133,7 @@ class Evaluator(Executor):
         return manifest
 
 
-def planned(scorer: BoundScorer) -> dict[str, Any]:
+def scorer_plan(scorer: BoundScorer) -> dict[str, Any]:
     """Return what a plan says of a scorer."""
     found: dict[str, Any] = {
         "name": scorer.name,

@@ -16,7 +16,13 @@ from msgspec import UNSET
 
 from assay.engine.calls.progress import Note
 from assay.engine.evaluate.bind import BoundScorer, Case
-from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
+from assay.engine.evaluate.cases import (
+    Call,
+    ItemDigests,
+    content_of,
+    failure_label,
+    response_decoder,
+)
 from assay.errors import UserError
 from assay.interfaces import Log, Mask, Score
 from assay.records import Evaluation, EvaluationOutcome, Item, Response
@@ -58,13 +64,13 @@ class Matches:
         self._seen = ItemDigests()
         self._decode = response_decoder()
         self._note = note
-        self._read()
+        self._read_places()
         self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
         self._check()
 
     # -- the first pass
 
-    def _read(self) -> None:
+    def _read_places(self) -> None:
         numbers: dict[str, int] = {}
         rows = np.fromiter(self._places(numbers), _PLACE)
         in_order = self.scorer.form == "together" and self.scorer.player == "run"
@@ -190,7 +196,7 @@ class Matches:
                 return
 
     def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
-        failures = [failed(answer.row) for answer in answers if answer.row.outcome != "ok"]
+        failures = [failure_label(answer.row) for answer in answers if answer.row.outcome != "ok"]
         settled = None
         if (
             len(failures) == len(answers)
@@ -252,7 +258,7 @@ class Matches:
             return  # ids that differ share a group if their hashes are equal
         scorer = self.scorer
         players, encoded = self._names(first.player, second.player)
-        settled = self._settled(players, first.row, second.row)
+        settled = self._settled_label(players, first.row, second.row)
         about = digest("match", self._seen.of(item, scorer), encoded, *_parts(settled))
         for seat in (0, 1) if scorer.both_seats else (0,):
             one, other = (second, first) if seat else (first, second)
@@ -273,11 +279,13 @@ class Matches:
             known = self._names_of[first, second] = names, canonical(names)
         return known
 
-    def _settled(self, players: tuple[str, str], first: Response, second: Response) -> Score | None:
+    def _settled_label(
+        self, players: tuple[str, str], first: Response, second: Response
+    ) -> Score | None:
         """The label of a match that nobody has to be asked about."""
         for row in (first, second):
             if row.outcome != "ok":
-                found = failed(row)
+                found = failure_label(row)
                 if self.scorer.skip_failures:
                     found.outcome = "skipped"
                 return found

@@ -22,7 +22,7 @@ Result = tuple[Any, BaseException | None]
 def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
     """The rows of one call; a call without labels still leaves one, so that it is not made again."""
     kind, scorer = None, call.scorer
-    more: dict[str, Any] = scorer.shown
+    more: dict[str, Any] = scorer.shown_params
     if scorer.strips_reasoning and has_reasoning(call.case.responses[0]):
         more = {**more, "reasoning_stripped": True}
     if call.settled is not None:
@@ -48,7 +48,7 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
             ) as raised:  # a scorer is user code: whatever it returns is this row's result
                 failure = raised
         if failure is not None:
-            error, kind = _described(failure)
+            error, kind = _error_of(failure)
             scores = [Score(label=scorer.name, outcome="errored", error=error)]
     if not scores:
         return [
@@ -146,7 +146,7 @@ def _from_numpy(value: Any) -> Any:
     raise TypeError(f"the scorer returned {type(value).__name__}, which is not a JSON value")
 
 
-def _described(error: BaseException) -> tuple[str, str]:
+def _error_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, CallError):
         return error.what, error.kind
     if isinstance(error, TimeoutError):

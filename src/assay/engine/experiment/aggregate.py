@@ -88,7 +88,7 @@ class ExistingEvaluations(Experiment):
     def examine(self) -> None:
         self._examines = True
 
-    def measured(self) -> dict[str, list[str]]:
+    def ids_to_measure(self) -> dict[str, list[str]]:
         """The ids under which the store shows each source's rows."""
         shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
         for source in self.sources:

@@ -208,7 +208,7 @@ def media_folder(source: DatasetConfig | None) -> str | None:
 
 def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row) of every row of a config's dataset, one file after the other, then shaped as the config says."""
-    return shaped(_read(source, base), source)
+    return shaped(_rows_of(source, base), source)
 
 
 def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
@@ -227,7 +227,7 @@ def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
     return {**found, "dataset": msgspec.to_builtins(source)}
 
 
-def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows_of(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     read = registry.dataset.get(source.type, base=base, where="dataset.type")
     if source.type == "function":
         function = _function(source, base)

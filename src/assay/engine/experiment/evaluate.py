@@ -120,7 +120,7 @@ class ExistingResponses(Experiment):
             self.progress.note(note)
         return {ELSEWHERE: elsewhere}
 
-    def scored(self, evaluation: Manifest) -> None:
+    def after_scoring(self, evaluation: Manifest) -> None:
         elsewhere = self._elsewhere()
         # finished before, from the same rows elsewhere
         if evaluation.metadata.get(ELSEWHERE, {}) != elsewhere:
@@ -136,9 +136,9 @@ class ExistingResponses(Experiment):
                 "the config has no metrics: those in the folder are of earlier evaluations"
             )
 
-    def measured(self) -> dict[str, list[str]]:
+    def ids_to_measure(self) -> dict[str, list[str]]:
         self._show(answers_of)
-        return super().measured()
+        return super().ids_to_measure()
 
     def _gather(self, scorers: Sequence[BoundScorer]) -> None:
         """For matches: the runs behind the earlier evaluation in the folder, and the rows of others."""

@@ -196,12 +196,12 @@ class Experiment:
             if self.kind != "aggregation":
                 make_ordinary(self.folder)
             stack.push(self._push)
-            shared = self.shared(bound.models, stop)
+            shared = self.for_executors(bound.models, stop)
             result.run = await self.make(bound, shared, stack)
             self._check_error_rate(result)
             if bound.scorers:
                 result.evaluation = await self.score(bound.scorers, shared)
-                self.scored(result.evaluation)
+                self.after_scoring(result.evaluation)
             if bound.metrics:
                 result.metrics = await self.measure(bound.metrics)
             self.note_failures(result)
@@ -231,7 +231,7 @@ class Experiment:
     def note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
         if result.evaluation is None and result.metrics:
-            ids = self.measured().get("evaluations", [])
+            ids = self.ids_to_measure().get("evaluations", [])
             evaluations = [self.store.manifest("evaluation", id) for id in ids]
         result.failures = [
             entry for manifest in evaluations for entry in failures_of(result.run, manifest)
@@ -240,7 +240,7 @@ class Experiment:
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
         self._check_error_rate(result)
 
-    def shared(
+    def for_executors(
         self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None
     ) -> Shared:
         """For Runner and Evaluator; `own` is a worker's part of it."""
@@ -308,7 +308,7 @@ class Experiment:
 
         def measure() -> Awaitable[list[MetricRow]]:
             return aggregator.aggregate_async(
-                metrics=metrics, id=self.id, name=self.config.name, **self.measured()
+                metrics=metrics, id=self.id, name=self.config.name, **self.ids_to_measure()
             )
 
         try:
@@ -362,7 +362,7 @@ class Experiment:
         """Return what the evaluation's manifest should remember."""
         return {}
 
-    def scored(self, evaluation: Manifest) -> None:
+    def after_scoring(self, evaluation: Manifest) -> None:
         """Called when every response has its labels."""
 
     def close(self) -> None:
@@ -372,7 +372,7 @@ class Experiment:
         """Called if evaluations that were trusted turned out to be damaged, before they are
         measured again."""
 
-    def measured(self) -> dict[str, list[str]]:
+    def ids_to_measure(self) -> dict[str, list[str]]:
         """The artefacts that metrics are computed from: `evaluations`, and `runs` and `datasets`
         where the manifests do not say."""
         return {"evaluations": [self.id]}

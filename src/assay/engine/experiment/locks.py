@@ -230,10 +230,10 @@ def _scorer(scorer: BoundScorer) -> Values:
 
 def _params(params: Mapping[str, Any]) -> Values:
     """Parameters that are short are shown, texts and paths by their hashes."""
-    return {name: _shown(value) for name, value in params.items()}
+    return {name: _short_value(value) for name, value in params.items()}
 
 
-def _shown(value: Any) -> Any:
+def _short_value(value: Any) -> Any:
     try:
         text = canonical(value).decode()
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ from assay.engine.experiment import preflight
 from assay.engine.experiment.experiment import Bound, Experiment
 from assay.engine.experiment.models import bind_limits
 from assay.engine.run.existing import Comparison, Existing
-from assay.engine.run.plan import estimated_tokens, marked
+from assay.engine.run.plan import estimated_tokens, marked_cells
 from assay.shown import Shown
 from assay.store.index import ItemIndex
 from assay.tasks.prompt import PromptTask
@@ -133,7 +133,7 @@ class _Planner:
     def _cells(self, items: ItemIndex) -> Iterator[tuple[bytes, bool]]:
         tasks, answers = self.bound.tasks, self._usual_answers()
         selection = self.experiment.selection(tasks)
-        for cell, selected in marked(tasks, items, self.bound.samples, selection):
+        for cell, selected in marked_cells(tasks, items, self.bound.samples, selection):
             if selected:
                 task = self.tasks[cell.task.name]
                 task.cells += 1

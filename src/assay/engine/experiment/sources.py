@@ -46,7 +46,7 @@ class Source(msgspec.Struct, kw_only=True):
     def logs(self, kind: Kind) -> list[FileLog]:
         """All rows of a kind that count, file by file; none if there are none."""
         first = [self.files[kind]] if kind in self.files else []
-        return [self._examined(kind, file).log for file in (*first, *self.more.get(kind, ()))]
+        return [self._evidence_of(kind, file).log for file in (*first, *self.more.get(kind, ()))]
 
     def row_files(self) -> set[Path]:
         """Return the files of its responses and labels, wherever they are, and those to come of a
@@ -78,9 +78,9 @@ class Source(msgspec.Struct, kw_only=True):
 
     def evidence(self, kind: Kind) -> Evidence:
         """The rows of a kind, compared with what their manifest says."""
-        return self._examined(kind, self.files[kind])
+        return self._evidence_of(kind, self.files[kind])
 
-    def _examined(self, kind: Kind, file: Path) -> Evidence:
+    def _evidence_of(self, kind: Kind, file: Path) -> Evidence:
         if file not in self.examined:
             self.examined[file] = examine(FileLog(file), _manifest(kind, file))
         return self.examined[file]

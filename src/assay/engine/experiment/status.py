@@ -97,7 +97,7 @@ def _status(progress: Progress) -> Status:
     status.current_model = next((lane.name for lane in lanes if lane.ended is None), None)
     active = [lane for lane in under_way if lane.ended is None and lane.total != 0]
     status.rate = sum(lane.rate() for lane in active)
-    left = [lane.left() for lane in active if lane.total is not None]
+    left = [lane.seconds_left() for lane in active if lane.total is not None]
     if left and None not in left:
         status.left_seconds = max(filter(None, left), default=0.0)
     status.models = {lane.name: lane.status() for lane in lanes}

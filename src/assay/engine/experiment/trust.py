@@ -93,7 +93,7 @@ def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
     """Return whether what a folder's config reaches is the user's word or trusted, or else refused;
     False if it is nothing."""
     reaches = (reach for part in parts for reach in _WAYS[part](config, folder))
-    if is_own(folder) or _accepted(folder, [*reaches]):
+    if is_own(folder) or _accept(folder, [*reaches]):
         return True
     _Process.foreign.add(config.source)
     return False
@@ -109,7 +109,7 @@ def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
         path for path in (*(folder / name for name in _FILES), *segments) if os.path.islink(path)
     ]
     outside += _outside(folder, paths)
-    _accepted(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
+    _accept(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
 
 
 def write_config(folder: Path, config: Config | bytes) -> str:
@@ -127,12 +127,14 @@ def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
     return _remember(_digest("rows", *map(os.fsencode, outside)), str(folder)) if outside else ""
 
 
-def _accepted(folder: Path, reaches: list[Reach]) -> bool:
+def _accept(folder: Path, reaches: list[Reach]) -> bool:
     """Return whether what a foreign folder reaches is trusted; False if there is nothing to
     trust."""
     if not reaches:
         return False
-    key = _digest("trusted", os.fsencode(folder.resolve()), _content(folder), *map(_named, reaches))
+    key = _digest(
+        "trusted", os.fsencode(folder.resolve()), _content(folder), *map(_reach_bytes, reaches)
+    )
     if os.environ.get("ASSAY_TRUST", "").lower() in ("1", "true", "yes") or _is_remembered(key):
         return True
     if _Process.trusts:
@@ -234,13 +236,13 @@ def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
     if source.function_name or source.module or source.type == "function":
         yield Reach("runs", f"{source.module or file}:{source.function_name}", "dataset", file)
         return
-    yield from _marked("dataset", config, folder)
+    yield from _marked_reaches("dataset", config, folder)
     if source.name and not source.repository:
         yield Reach("reads", f"{source.type} {source.name}", "dataset")
     yield from _in_params(source.params, "dataset", folder)
 
 
-def _marked(part: str, config: Config, folder: Path) -> Iterator[Reach]:
+def _marked_reaches(part: str, config: Config, folder: Path) -> Iterator[Reach]:
     """Yield the code and the files outside the folder that the marks of a part's types tell."""
     data = {part: msgspec.to_builtins(getattr(config, part))}
     for named in named_files(data):
@@ -253,7 +255,7 @@ def _marked(part: str, config: Config, folder: Path) -> Iterator[Reach]:
 
 
 def _outputs(config: Config, folder: Path) -> Iterator[Reach]:
-    yield from _marked("outputs", config, folder)
+    yield from _marked_reaches("outputs", config, folder)
     for number, output in enumerate(config.outputs):
         yield from _in_params(output.params, f"outputs[{number}]", folder)
 
@@ -272,8 +274,8 @@ _WAYS = {
     "models": _models,
     "dataset": _dataset,
     "outputs": _outputs,
-    "gates": partial(_marked, "gates"),
-    "logging": partial(_marked, "logging"),
+    "gates": partial(_marked_reaches, "gates"),
+    "logging": partial(_marked_reaches, "logging"),
     "env_vars": _environment,
 }
 
@@ -289,7 +291,7 @@ def _content(folder: Path) -> bytes:
     return b"%d:%s" % (len(contents[0]), b"".join(contents))
 
 
-def _named(reach: Reach) -> bytes:
+def _reach_bytes(reach: Reach) -> bytes:
     """Return what is reached, with the bytes of code and the times of other files."""
     file, content = Path(reach.file), b""
     if reach.file and file.is_file():

@@ -76,12 +76,12 @@ def partial_of(manifests: Iterable[Manifest | None]) -> str:
     for manifest in manifests:
         if manifest is not None:
             behind = [entry[PARTIAL] for entry in manifest.inputs if entry.get(PARTIAL)]
-            own = [] if manifest.complete else [_counted(manifest)]
+            own = [] if manifest.complete else [_count_text(manifest)]
             parts |= dict.fromkeys([*behind, *own, *manifest.metadata.get(_FAULTS, [])])
     return "; ".join(parts)
 
 
-def _counted(manifest: Manifest) -> str:
+def _count_text(manifest: Manifest) -> str:
     noun, present = NOUNS[manifest.kind], manifest.present or 0
     if manifest.planned is None:
         return f"{present:,} {noun}, unfinished"

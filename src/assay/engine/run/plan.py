@@ -78,7 +78,7 @@ def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterato
                 yield Cell(task, item, sample, work, key, problem)
 
 
-def marked(
+def marked_cells(
     tasks: Sequence[Task], items: Iterable[Item], samples: int, selection: Selection
 ) -> Iterator[tuple[Cell, bool]]:
     """Every cell of the plan, and whether it is selected."""

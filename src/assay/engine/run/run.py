@@ -27,7 +27,7 @@ from assay.engine.run.plan import (
     content_hash,
     describe,
     is_finished,
-    marked,
+    marked_cells,
     plan_digest,
 )
 from assay.errors import (
@@ -137,7 +137,7 @@ class _RunJob(Job):
         self, selection: Selection, retry_errors: bool | None, old: Manifest | None
     ) -> Manifest:
         progress = self.runner.progress
-        planned = marked(self.tasks, self.items, self.samples, selection)
+        planned = marked_cells(self.tasks, self.items, self.samples, selection)
         self.existing.settle(
             ((cell.key, selected) for cell, selected in planned),
             retry_errors=retry_errors,
@@ -249,7 +249,7 @@ class _RunJob(Job):
             around.raise_if_broken()
             if row is None:
                 return
-            row, line = written(row)
+            row, line = row_and_line(row)
             try:
                 self.sync.append(self.log, line)
             except StoreError as error:
@@ -380,7 +380,7 @@ def response_of(
     return row
 
 
-def written(row: Response) -> tuple[Response, bytes]:
+def row_and_line(row: Response) -> tuple[Response, bytes]:
     """The row and its line; an answer that JSON cannot hold (a lone surrogate, a user's object) is an error."""
     try:
         return row, _encode(row) + b"\n"

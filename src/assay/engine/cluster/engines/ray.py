@@ -59,7 +59,7 @@ def run_on_ray(
     need, with the values of `environ`, by default of this process."""
     engine = engine or RayConfig()
     values = os.environ if environ is None else environ
-    ray = connected(engine)
+    ray = connect(engine)
     actor = ray.remote(
         max_restarts=-1,
         max_task_retries=-1,
@@ -88,7 +88,7 @@ def aggregate_on_ray(
 ) -> Result:
     """Compute metrics on the node with the most processors, with all of them; only numbers come back."""
     engine = (experiment.config.on and experiment.config.on.ray) or RayConfig()
-    ray = connected(engine)
+    ray = connect(engine)
     with redirect_stdout(sys.stderr):
         try:
             cpus = max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
@@ -116,10 +116,10 @@ def _seen_by_all(place: str) -> str:
 def room(engine: RayConfig | None) -> int:
     """Return how many workers are asked for, or fit on the cluster now."""
     engine = engine or RayConfig()
-    return engine.workers or fitting(engine, connected(engine).cluster_resources())
+    return engine.workers or fitting(engine, connect(engine).cluster_resources())
 
 
-def connected(engine: RayConfig) -> Any:
+def connect(engine: RayConfig) -> Any:
     """Ray, connected to its cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours sends nothing home
     where = f"on.ray.address: {engine.address}"

@@ -102,7 +102,7 @@ class Slice(Budget):
                 await asyncio.sleep(PATIENCE)
         return answer == "granted" or (answer == "wait" and not self._in_flight)
 
-    def _used(self) -> tuple[Spent, int | None, float | None]:
+    def _spending(self) -> tuple[Spent, int | None, float | None]:
         tokens, usd = self._spent_by_all()
         whole = self.whole[1]
         return Spent(tokens, usd / WHOLE), self.whole[0], None if whole is None else whole / WHOLE
@@ -148,7 +148,7 @@ class Shares:
 
     # -- what the engine uses
 
-    def shared(self) -> Shared:
+    def for_executors(self) -> Shared:
         """For Runner and Evaluator."""
         return {"paces": self.pace, "budget": self.budget}
 

@@ -12,7 +12,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, recognised
+from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, read_known
 from assay.engine.experiment.imports.results import Imported, folder_names, import_one
 from assay.errors import VERSION, LockedError, UserError
 from assay.store.files import cache_folder
@@ -36,7 +36,7 @@ class Copy(NamedTuple):
 def imported_copies(path: Path) -> list[Copy]:
     """A copy of each experiment of another program at a path; none if nothing there is one. Of several, those that
     cannot be read are left out, with a warning."""
-    read = recognised(path)
+    read = read_known(path)
     if not read:
         return []
     check_no_sidecar(path)

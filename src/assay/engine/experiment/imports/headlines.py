@@ -48,12 +48,12 @@ def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list
     columns = under_every_label(reader.columns())
     outcome, passed, score = verdicts(columns)
     return [
-        _check(headline, _chosen(headline, columns, facets), columns, outcome, passed > 0, score)
+        _check(headline, _rows_of(headline, columns, facets), columns, outcome, passed > 0, score)
         for headline in headlines
     ]
 
 
-def _chosen(headline: Headline, columns: Columns, facets: Sequence[str]) -> Mask:
+def _rows_of(headline: Headline, columns: Columns, facets: Sequence[str]) -> Mask:
     wanted = {facets.index(facet): text_of(value) for facet, value in headline.where.items()}
     rows = [
         combination.label == headline.label

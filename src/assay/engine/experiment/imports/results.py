@@ -86,7 +86,7 @@ class Cases:
         self.evaluations = _Rows(stack.enter_context(store.new_rows("evaluation", id)))
         self.item_count = 0
 
-    def read(self) -> None:
+    def read_all(self) -> None:
         """The one pass over the source."""
         responses, evaluations = self.responses, self.evaluations
         for case in self._foreign.cases():
@@ -119,7 +119,7 @@ class Cases:
                 _, line = stored_item({**item, "id": id}, where)
             self.item_count += 1
             self.items.write(line + b"\n")
-        return _renamed(case, self._apart[content]) if content in self._apart else case
+        return _with_id(case, self._apart[content]) if content in self._apart else case
 
     @property
     def content(self) -> str:
@@ -139,7 +139,7 @@ def _trace(response: Response, spans: Sequence[Any]) -> bytes:
     return _encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
 
 
-def _renamed(case: ForeignCase, id: str) -> ForeignCase:
+def _with_id(case: ForeignCase, id: str) -> ForeignCase:
     rows: list[Response | Evaluation] = [
         *case.evaluations,
         *([case.response] if case.response else []),
@@ -236,9 +236,9 @@ def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported
     with store.lock("run", id), _none_left(folder, existed):
         with _readable(name, foreign.dataset):
             source = dict(foreign.source)
-        before = _unchanged(store, id, source)
+        before = _unchanged_run(store, id, source)
         if before is not None:
-            imported = _imported(name, foreign, folder, before, store)
+            imported = _result_of(name, foreign, folder, before, store)
             imported.notes += (
                 [_STAY] if _has_own_labels(store, id) and _STAY not in imported.notes else []
             )
@@ -257,7 +257,7 @@ def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
-        return _imported(name, foreign, folder, run, store)
+        return _result_of(name, foreign, folder, run, store)
 
 
 @contextmanager
@@ -302,7 +302,7 @@ def _import(
     run.metadata.pop(HEADLINES, None)  # until it is finished
     with ExitStack() as stack:
         cases = Cases(foreign, store, id, stack, where)
-        cases.read()
+        cases.read_all()
         cases.responses.new.commit()
         run.inputs = [_put_items(store, id, cases, source)]
         answers = cases.responses.counts
@@ -316,7 +316,7 @@ def _import(
             _put_labels(store, run, cases, source, foreign)
     if restore := getattr(foreign, "restore", None):  # of a folder of ours
         restore(store.folder)
-    run.metadata |= _reported(foreign, store, id)
+    run.metadata |= _number_checks(foreign, store, id)
     store.put_manifest(run)
     return run
 
@@ -335,7 +335,7 @@ def _put_labels(
     close_import(store, manifest, labels.counts, foreign.rejected)
 
 
-def _reported(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
+def _number_checks(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
     """Return the program's own numbers, and whether they follow from the rows."""
     headlines = foreign.headlines()
     log = store.log("evaluation", id)
@@ -367,7 +367,7 @@ def _has_own_labels(store: FlatStore, id: str) -> bool:
 # ---- whose rows are there
 
 
-def _unchanged(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
+def _unchanged_run(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
     """The run, if this source was imported here and none of its rows has changed since."""
     run = store.manifest("run", id)
     if (
@@ -416,7 +416,7 @@ def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
         )
 
 
-def _imported(
+def _result_of(
     name: str, foreign: Foreign, folder: Path, run: Manifest, store: FlatStore
 ) -> Imported:
     facts = run.metadata.get(name, {})

@@ -112,7 +112,7 @@ _FIX = "merge folders that were run with one config; `assay compare` and `assay 
 
 
 def _differences(first: Source, second: Source) -> Iterator[str]:
-    def said(pairs: Iterator[tuple[str, Any, Any]]) -> Iterator[str]:
+    def texts(pairs: Iterator[tuple[str, Any, Any]]) -> Iterator[str]:
         for key, *values in pairs:
             texts = [
                 f"{_short(value)} in {source.name}"
@@ -125,18 +125,18 @@ def _differences(first: Source, second: Source) -> Iterator[str]:
     ]
     if all(configs):
         agreed = [{key: config.get(key) for key in _AGREED} for config in configs]
-        yield from said(unequal("", *agreed))
+        yield from texts(unequal("", *agreed))
     runs = [*map(_run, (first, second))]
     if ("adopted" in runs[0].plan) != ("adopted" in runs[1].plan):
         kinds = ["imported" if "adopted" in run.plan else "run by Assay" for run in runs]
         yield f"responses: {kinds[0]} in {first.name}, {kinds[1]} in {second.name}"
         return
-    yield from said(unequal("samples", *(run.plan.get("samples") for run in runs)))
+    yield from texts(unequal("samples", *(run.plan.get("samples") for run in runs)))
     tasks = [_tasks(run) for run in runs]
     for name in tasks[0].keys() & tasks[1].keys():
-        yield from said(unequal(f"task {name}", *(task[name].get("identity") for task in tasks)))
+        yield from texts(unequal(f"task {name}", *(task[name].get("identity") for task in tasks)))
     if first.manifest("evaluation") is not None and second.manifest("evaluation") is not None:
-        yield from said(unequal("scorer", _scorers(first), _scorers(second)))
+        yield from texts(unequal("scorer", _scorers(first), _scorers(second)))
 
 
 def _run(source: Source) -> Manifest:

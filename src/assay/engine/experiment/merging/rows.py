@@ -64,11 +64,11 @@ class Rows:
 
     def __init__(self, log: Log, dropped: Asked = never, behind: Asked = never) -> None:
         self.log = log
-        self._rows: Any = np.fromiter(self._read(dropped, behind), _ROW)
+        self._rows: Any = np.fromiter(self._columns(dropped, behind), _ROW)
         self.table = Commits(self._rows)
         self.starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
 
-    def _read(self, dropped: Asked, behind: Asked) -> Iterator[tuple[Any, ...]]:
+    def _columns(self, dropped: Asked, behind: Asked) -> Iterator[tuple[Any, ...]]:
         decode = row_decoder(MergedRow)
         for position, line in self.log.scan():
             if not line.strip():
