@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from assay.engine.cluster.root import Patient, Root, Whole
+from assay.engine.cluster.root import Root, Whole
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import Bound, Experiment, Result
 from assay.engine.run.artefact import close_artefact
 from assay.engine.run.plan import plan_digest
 from assay.errors import StoreError
 from assay.records import Manifest
+from assay.store.lock import patient
 from assay.store.repositories import AggregationRepository
 from assay.store.sealed import seal_files
 from assay.store.shared.generations import Generation, is_open
@@ -59,7 +60,7 @@ class Finish:
             return False
         names = map(self.generation.finished, range(self.generation.shards))
         contents = [content or b"{}" for content in root.objects.read_many(names)]
-        with Patient(experiment.store.lock(experiment.kind, experiment.id)):
+        with patient(experiment.store.lock(experiment.kind, experiment.id)):
             if self._is_whole():
                 return False
             if not is_open(root.objects, self.generation):

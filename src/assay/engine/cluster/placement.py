@@ -21,7 +21,7 @@ from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.finish import Finish
-from assay.engine.cluster.root import Patient, Root, plan_of, refuse_differences
+from assay.engine.cluster.root import Root, plan_of, refuse_differences
 from assay.engine.cluster.shipping import ship, variables
 from assay.engine.cluster.status import Lanes, follow
 from assay.engine.cluster.worker import Worked, Worker
@@ -31,6 +31,7 @@ from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
 from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
 from assay.records import Manifest
+from assay.store.lock import patient
 from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 
 _UNKNOWN = 16  # workers of a plan that others will work on
@@ -188,7 +189,7 @@ class Opening:
     async def _begin(self, before: Generation | None) -> Generation | None:
         """Return a new generation; None if another process was quicker."""
         root, experiment = self.root, self.experiment
-        with Patient(experiment.store.lock(experiment.kind, experiment.id)):
+        with patient(experiment.store.lock(experiment.kind, experiment.id)):
             last = root.generation()
             is_shared = last is not None and last.shards
             if last is not None and is_shared:

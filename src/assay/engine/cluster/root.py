@@ -1,10 +1,7 @@
 """A root: the folder or bucket that all workers of an experiment share, and the local folder that shows it."""
 
 import re
-import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Bound, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest
-from assay.errors import LockedError, UserError
+from assay.errors import UserError
 from assay.reading import is_remote
 from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
@@ -161,24 +158,3 @@ def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list
         else:
             found[part] = [f"{a} there, {b} here"]
     return found
-
-
-@dataclass
-class Patient:
-    """A folder's lock for which one waits: the holder is another worker that prepares or finishes the same thing."""
-
-    lock: AbstractContextManager[None]
-    seconds: float = 600.0
-
-    def __enter__(self) -> None:
-        end = time.monotonic() + self.seconds
-        while True:
-            try:
-                return self.lock.__enter__()
-            except LockedError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.1)
-
-    def __exit__(self, *error: Any) -> None:
-        self.lock.__exit__(*error)

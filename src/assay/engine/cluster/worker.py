@@ -17,13 +17,14 @@ from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.commit import ShardStore, TakenOver
 from assay.engine.cluster.finish import Finish
-from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
+from assay.engine.cluster.root import Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.experiment.experiment import Result
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.records import ROWS_FILE, Manifest
+from assay.store.lock import patient
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
 from assay.store.shared.generations import generation_name, is_open
@@ -131,7 +132,7 @@ class Worker:
             raise ClosedError(self.root.place)
         if self.generation.verb == "evaluate":
             async with AsyncExitStack() as stack:
-                with Patient(experiment.store.lock("evaluation", experiment.id)):
+                with patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
                     await experiment.make(
                         bound, experiment.for_executors(bound.models, None), stack

@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from assay.engine.calls.executor import Executor
 from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.stop import Stop
 from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
@@ -13,9 +12,13 @@ from assay.engine.run.existing import Existing
 from assay.engine.run.plan import plan_digest
 from assay.errors import UserError
 from assay.interfaces import Store
+from assay.parameters import nearest
 from assay.records import Kind, Manifest
 from assay.store.seal import seal
 from assay.store.sync import GroupSync
+
+if TYPE_CHECKING:
+    from assay.engine.calls.executor import Executor
 
 
 def new_manifest(
@@ -47,7 +50,8 @@ def input_of(store: Store, kind: Kind, id: str) -> dict[str, Any]:
     """Return what another artefact's manifest says of this one, which it is made from."""
     manifest, segments = store.manifest(kind, id), store.log(kind, id).segments()
     if manifest is None and not segments:
-        raise UserError(f"there is no {kind} {id!r}", fix=f"stored: {', '.join(store.ids(kind))}")
+        known = nearest(id, store.ids(kind)) or f"the store has no {kind} yet"
+        raise UserError(f"there is no {kind} {id!r}", fix=known)
     stats = [(segment.name, segment.size, segment.mtime_ns) for segment in segments]
     digest = manifest.digest if manifest else ""
     entry: dict[str, Any] = {"kind": kind, "id": id, "digest": digest, "rows": stats}
@@ -78,7 +82,7 @@ def close_artefact(
 class Job:
     """One call of an executor."""
 
-    def __init__(self, executor: Executor, manifest: Manifest) -> None:
+    def __init__(self, executor: "Executor", manifest: Manifest) -> None:
         self.store, self.manifest = executor.store, manifest
         self.stop = executor.stop or Stop()
         self.log = self.store.log(manifest.kind, manifest.id)

@@ -38,6 +38,7 @@ from assay.store.files import safe_name, store_error
 from assay.store.items import stored_item
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
+from assay.store.lock import patient
 from assay.store.new_rows import NewRows
 from assay.store.seal import is_unchanged
 from assay.store.sealed import MANIFEST, seal_files
@@ -227,13 +228,16 @@ def folder_names(read: Sequence[Read]) -> list[str]:
     return names
 
 
-def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported:
+def import_one(
+    read: Read, folder: Path, *, into_other: bool = True, waits: bool = False
+) -> Imported:
     """Import one experiment into its folder; the import of other files there is replaced only if that is meant."""
     name, foreign = read
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
     existed = folder.exists()
-    with store.lock("run", id), _none_left(folder, existed):
+    lock = store.lock("run", id)
+    with patient(lock) if waits else lock, _none_left(folder, existed):
         with _readable(name, foreign.dataset):
             source = dict(foreign.source)
         before = _unchanged_run(store, id, source)
