@@ -25,6 +25,7 @@ Mode = Literal["inline", "thread", "async"]
 Reads = Literal["item", "ground_truth"]
 
 _EEN_NAMES = {"response", "ground_truth"}
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Case(msgspec.Struct, gc=False):
@@ -124,44 +125,32 @@ def bind_scorer(
 ) -> BoundScorer:
     """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
     `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
-    marks = marks_of(function)
+    marks, known = marks_of(function), models or {}
     called = inspect.signature(function).parameters
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
-    checked = registry.check_params(
-        registry.by_keyword(function, *_EEN_NAMES, "inference_result")
-        if form == "een"
-        else function,
-        params or {},
-        where=where,
-        reserved=["context", "contexts"],
-        given=_engine_arguments(form, batch),
-    )
+    checked = _check_params(function, params or {}, form, batch, where)
+    defaults = {name: p.default for name, p in called.items()}
     judges: dict[str, Any] = {}
     if marks.get("judge"):
-        defaults = {name: p.default for name, p in called.items() if name in ("model", "prompt")}
-        checked = settle_judge(
-            {**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where
-        )
-        judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
+        own = {name: defaults[name] for name in ("model", "prompt") if name in defaults}
+        checked = settle_judge({**own, **checked}, known, helpers, base=base or Path(), where=where)
+        judges = {each: dict(known[each].identity) for each in checked["model"]}
     if check := marks.get("check"):
-        check(
-            {**{each: p.default for each, p in registry.parameters(function).items()}, **checked},
-            where,
-        )
-    reads: Reads = marks.get("reads", "ground_truth" if form == "een" else "item")
+        settable = registry.parameters(function)
+        check({**{each: defaults[each] for each in settable}, **checked}, where)
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
+    identified = (label, identity(function), checked, *([judges] if judges else []))
+    is_een = form == "een"
     return BoundScorer(
         name=label,
-        function=_een_call(function) if form == "een" else function,
+        function=_een_call(function) if is_een else function,
         params=checked,
-        identity=digest(
-            "scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))
-        ),
+        identity=digest("scorer", canonical(identified)),
         form=form,
         mode=_mode(function, timeout),
-        reads=reads,
-        takes_context=("contexts" if batch else "context") in called and form != "een",
+        reads=marks.get("reads", "ground_truth" if is_een else "item"),
+        takes_context=("contexts" if batch else "context") in called and not is_een,
         timeout=timeout,
         batch=batch,
         player=str(marks.get("player", "model_name")),
@@ -169,6 +158,16 @@ def bind_scorer(
         judges=judges,
         **_score_fields(function, label),
     )
+
+
+def _check_params(
+    function: Callable[..., Any], params: Mapping[str, Any], form: Form, batch: int, where: str
+) -> dict[str, Any]:
+    given = {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
+    if form == "een":
+        function = registry.by_keyword(function, *_EEN_NAMES, "inference_result")
+    reserved = ["context", "contexts"]
+    return registry.check_params(function, params, where=where, reserved=reserved, given=given)
 
 
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
@@ -185,30 +184,18 @@ def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return {LOWER: bool(marks.get(LOWER)), "declared": {} if known else {SCALE: scale}}
 
 
-def _engine_arguments(form: Form, batch: int) -> int:
-    """Return how many arguments come from the engine."""
-    return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
-
-
 def _form(
     function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str
 ) -> Form:
     if set(called) >= _EEN_NAMES:
         return "een"
-    positional = [
-        p
-        for p in called.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
-    ]
-    if (
-        any(p.kind is p.VAR_POSITIONAL for p in called.values())
-        and len(positional) == 1
-        and not batch
-    ):
+    kinds = [p.kind for p in called.values() if p.name != "context"]
+    positional = sum(kind in _POSITIONAL for kind in kinds)
+    if inspect.Parameter.VAR_POSITIONAL in kinds and positional == 1 and not batch:
         return "together"
-    if len(positional) == (1 if batch else 2):
+    if positional == (1 if batch else 2):
         return "item"
-    if len(positional) == 3 and not batch:
+    if positional == 3 and not batch:
         return "match"
     raise UserError(
         f"{getattr(function, '__name__', function)} is not a scorer: {inspect.signature(function)}",
