@@ -47,7 +47,7 @@ class Failures(msgspec.Struct, kw_only=True):
         ]
 
 
-class _Row(msgspec.Struct):
+class _OutcomeRow(msgspec.Struct):
     item_id: str
     model_name: str = ""
     task: str = ""
@@ -63,7 +63,7 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
     by_owner: dict[str, Failures] = {}
     models: dict[str, set[str]] = {}
     shapes: dict[tuple[str, str], Reason] = {}
-    for _, row in read_rows(log, _Row):
+    for _, row in read_rows(log, _OutcomeRow):
         if row.outcome == "skipped":  # not for this scorer
             continue
         owner = row.scorer or row.task or row.model_name

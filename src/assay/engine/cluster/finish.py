@@ -10,7 +10,7 @@ import msgspec
 
 from assay.engine.cluster.root import Root, Whole
 from assay.engine.evaluate.evaluate import Evaluator
-from assay.engine.experiment.experiment import Bound, Experiment, Result
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Result
 from assay.engine.run.artefact import close_artefact
 from assay.engine.run.plan import plan_digest
 from assay.errors import StoreError
@@ -32,7 +32,7 @@ class Finish:
     root: Root
     generation: Generation
     experiment: Experiment
-    bound: Bound
+    bound: BoundConfig
 
     def __post_init__(self) -> None:
         plan = {"metrics": [metric.plan() for metric in self.bound.metrics]}

@@ -26,7 +26,7 @@ from assay.engine.cluster.shipping import ship, variables
 from assay.engine.cluster.status import Lanes, follow
 from assay.engine.cluster.worker import Worked, Worker
 from assay.engine.experiment.dataset import media_folder
-from assay.engine.experiment.experiment import Bound, Experiment, Result
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Result
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
 from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
@@ -112,7 +112,7 @@ def _until_asked(stop: Stop | None) -> None:
         raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
 
 
-def _planned_rows(experiment: Experiment, bound: Bound) -> Lanes:
+def _planned_rows(experiment: Experiment, bound: BoundConfig) -> Lanes:
     """The rows of the whole, where that is what runs now."""
     manifest, options = experiment.manifest("run"), experiment.options
     narrowed = options.limit is not None or options.models or options.num_samples
@@ -140,7 +140,7 @@ class Opening:
 
     root: Root
     experiment: Experiment
-    bound: Bound
+    bound: BoundConfig
     workers: int
     paths: Sequence[str] = ()
 

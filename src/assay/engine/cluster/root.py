@@ -12,7 +12,7 @@ from assay.config import load, to_yaml
 from assay.engine.cluster.shipping import materialise, with_local_paths
 from assay.engine.evaluate.evaluate import scorer_plan
 from assay.engine.experiment.evaluate import evaluate
-from assay.engine.experiment.experiment import Bound, Experiment, Options
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest
 from assay.errors import UserError
@@ -114,7 +114,7 @@ def experiment_of(
     return Experiment(config, Options(**options), environ=environ)
 
 
-def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
+def plan_of(experiment: Experiment, bound: BoundConfig, dataset: Manifest | None) -> dict[str, Any]:
     """Return what determines the rows of an experiment: workers and drivers must agree on it."""
     options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
     scorers = [scorer_plan(scorer) | scorer.declared for scorer in bound.scorers]

@@ -20,12 +20,12 @@ from assay.store.shared.segments import ClosedError
 from assay.store.table.decode import read_rows
 
 
-class _Row(msgspec.Struct):
+class _ItemRow(msgspec.Struct):
     item_id: str = ""
     id: str = ""
 
 
-class Places:
+class ShardPlaces:
     """Where the rows of each shard are in a log, learned in one pass: 12 bytes a row."""
 
     def __init__(self, log: Log, generation: Generation) -> None:
@@ -34,7 +34,7 @@ class Places:
 
     def _places(self, generation: Generation) -> Iterator[tuple[int, int]]:
         item, shard = "", generation.shard_of("")
-        for position, row in read_rows(self.log, _Row):
+        for position, row in read_rows(self.log, _ItemRow):
             if (row.item_id or row.id) != item:  # the samples of an item are mostly neighbours
                 item = row.item_id or row.id
                 shard = generation.shard_of(item)
@@ -109,17 +109,17 @@ class Parted:
         self._root = root
         self._generation = generation
         self._folder = folder
-        self._places: dict[str, Places] = {}
+        self._places: dict[str, ShardPlaces] = {}
 
     def before(self, shard: int, stem: str) -> Iterable[bytes]:
         """Rows of earlier generations, which are in the ordinary files."""
         name = f"{stem}.jsonl"
         return self.places(name).of(shard).blocks() if name in self._generation.base else ()
 
-    def places(self, name: str, log: Callable[[], Log] | None = None) -> Places:
+    def places(self, name: str, log: Callable[[], Log] | None = None) -> ShardPlaces:
         """Return the places in a log, by default in a file that the generation began with."""
         if name not in self._places:
-            self._places[name] = Places(log() if log else self._base(name), self._generation)
+            self._places[name] = ShardPlaces(log() if log else self._base(name), self._generation)
         return self._places[name]
 
     def _base(self, name: str) -> Log:

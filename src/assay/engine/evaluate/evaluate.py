@@ -20,9 +20,9 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.cases import Call, calls_of
 from assay.engine.evaluate.directions import LOWER
 from assay.engine.evaluate.judges import OWN_ANSWERS, own_answers
-from assay.engine.evaluate.matches import Matches, Rounds
+from assay.engine.evaluate.matches import MatchCalls, Rounds
 from assay.engine.evaluate.rows import Result, rows_of
-from assay.engine.run.artefact import Job, input_of, new_manifest
+from assay.engine.run.artefact import ArtefactJob, input_of, new_manifest
 from assay.engine.run.plan import is_finished, plan_digest, refuse_repeated
 from assay.errors import BudgetError, Interrupted, LaneError, UserError
 from assay.interfaces import Store
@@ -167,7 +167,7 @@ LARGEST_CHUNK = 256  # calls that a worker takes at a time and commits together,
 CHUNK_SECONDS = 0.02  # but no more than fit into this time, so that a crash costs little
 
 
-class EvaluationJob(Job):
+class EvaluationJob(ArtefactJob):
     """One call of `Evaluator.evaluate`."""
 
     def __init__(
@@ -187,7 +187,7 @@ class EvaluationJob(Job):
         self.progress = {scorer.name: evaluator.progress.lane(scorer.name) for scorer in scorers}
         several = [scorer for scorer in scorers if scorer.of_several]
         note = evaluator.progress.note
-        self.matches = [Matches(scorer, self.runs, items, note) for scorer in several]
+        self.matches = [MatchCalls(scorer, self.runs, items, note) for scorer in several]
         self.rounds: list[Rounds] = []
         self.unfinished = 0  # calls that a worker has taken and not yet committed
         self.chunk_size = {scorer.name: scorer.batch or 1 for scorer in scorers}

@@ -38,7 +38,7 @@ SHARED = ("item_id", "sample_index", "sample_id")  # what two answers that meet 
 _PLACE = [("item", "u8"), ("sample", "i4"), ("player", "i4"), ("log", "i4"), ("position", "i8")]
 
 
-class _Answer(NamedTuple):
+class _Side(NamedTuple):
     """One side of a match. `seen` is the response's key and content."""
 
     player: int
@@ -47,7 +47,7 @@ class _Answer(NamedTuple):
     seen: tuple[str, bytes]
 
 
-class Matches:
+class MatchCalls:
     """What one scorer of several responses is called with. Players, and groups of answers to one item and sample, go by
     their numbers."""
 
@@ -195,7 +195,7 @@ class Matches:
             if scored == self.scorer.limit:
                 return
 
-    def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
+    def _all_of(self, item: Item, answers: list[_Side]) -> Call:
         failures = [failure_label(answer.row) for answer in answers if answer.row.outcome != "ok"]
         settled = None
         if (
@@ -225,10 +225,10 @@ class Matches:
         answers = [answer for answer in self._answers(group) if answer.player in players]
         return [call for pair in combinations(answers, 2) for call in self._meeting(*pair)]
 
-    def _answers(self, group: int) -> list[_Answer]:
+    def _answers(self, group: int) -> list[_Side]:
         """The answers in a group, by player; an answer that two runs have alike is one."""
         begin, end = int(self._bounds[group]), int(self._bounds[group + 1])
-        found: list[_Answer] = []
+        found: list[_Side] = []
         for at in range(begin, end):
             player = int(self._player[at])
             line = self._logs[self._log[at]].read(int(self._position[at]))
@@ -236,7 +236,7 @@ class Matches:
                 row = self._decode(line)
             except ValueError:  # a field of a wrong type, which the first pass does not look at
                 continue
-            answer = _Answer(player, line, row, (row.key, content_of(row)))
+            answer = _Side(player, line, row, (row.key, content_of(row)))
             last = found[-1] if found else None
             if last is None or last.player != player or last.row.item_id != row.item_id:
                 found.append(answer)
@@ -244,7 +244,7 @@ class Matches:
                 raise self._alike(answer)
         return found
 
-    def _alike(self, answer: _Answer) -> UserError:
+    def _alike(self, answer: _Side) -> UserError:
         return UserError(
             f"two responses to item {answer.row.item_id!r} belong to one player {self.players[answer.player]!r}",
             where=f"scorer {self.scorer.name}",
@@ -252,7 +252,7 @@ class Matches:
             "and `assay rank --by model_name`",
         )
 
-    def _meeting(self, first: _Answer, second: _Answer) -> Iterator[Call]:
+    def _meeting(self, first: _Side, second: _Side) -> Iterator[Call]:
         item = self._items.get(first.row.item_id)
         if first.row.item_id != second.row.item_id or item is None:
             return  # ids that differ share a group if their hashes are equal
@@ -318,7 +318,7 @@ class _PlayedRow(msgspec.Struct, gc=False):
 class Rounds:
     """The rounds of one scorer's matches."""
 
-    def __init__(self, matches: Matches, log: Log, budget: int, seed: int) -> None:
+    def __init__(self, matches: MatchCalls, log: Log, budget: int, seed: int) -> None:
         self.matches = matches
         self.budget = budget
         self.seed = seed

@@ -15,7 +15,7 @@ import msgspec
 from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Bound, Experiment, Options
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
@@ -75,10 +75,10 @@ class ExistingEvaluations(Experiment):
         if not self.stored:
             rmtree(self.folder, ignore_errors=True)
 
-    def bind(self) -> Bound:
-        return Bound({}, [], bind.bind_metrics(self.config))
+    def bind(self) -> BoundConfig:
+        return BoundConfig({}, [], bind.bind_metrics(self.config))
 
-    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+    async def make(self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack) -> None:
         store, old = self.store, self.manifest("aggregation")
         if self.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))

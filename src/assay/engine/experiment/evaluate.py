@@ -15,7 +15,7 @@ from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Bound, Experiment, Options
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.models import bind_usable
 from assay.engine.experiment.preflight import label_problems
 from assay.engine.experiment.resolve import find_each
@@ -89,15 +89,15 @@ class ExistingResponses(Experiment):
         self.names_dataset = names_dataset
         self._runs = runs_of(sources)
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundConfig:
         models = bind_usable(self.config, self.environ)
-        return Bound(
+        return BoundConfig(
             models,
             bind.bind_scorers(self.config, models),
             bind.bind_metrics(self.config),
         )
 
-    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+    async def make(self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack) -> None:
         self._gather(bound.scorers)
         self._show(lambda run: run.evidence("run").log)
         for run in self._runs:

@@ -87,7 +87,7 @@ class Result(Shown, kw_only=True):
     too_many_errors: str = ""
 
 
-class Bound(msgspec.Struct):
+class BoundConfig(msgspec.Struct):
     """A config's parts, made ready."""
 
     models: dict[str, Model]
@@ -207,7 +207,7 @@ class Experiment:
             self.note_failures(result)
         return result
 
-    def open(self, stack: AsyncExitStack) -> Bound:
+    def open(self, stack: AsyncExitStack) -> BoundConfig:
         """Make the parts of the config ready; what is open is closed with the stack."""
         os.environ.update(environment(self.config, self.environ))
         stack.callback(self.close)
@@ -264,7 +264,7 @@ class Experiment:
         }
 
     async def infer(
-        self, bound: Bound, shared: Shared, selection: Selection, store: Store | None = None
+        self, bound: BoundConfig, shared: Shared, selection: Selection, store: Store | None = None
     ) -> Manifest:
         """The run, when every selected cell has its row. A shard has a `store` of its own: there
         nothing that failed is tried again, and a model's server is left to the next one."""
@@ -319,7 +319,7 @@ class Experiment:
 
     # -- where responses come from
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundConfig:
         """Everything that can be wrong with the config is raised here, before anything is spent."""
         self._refuse_files_of_others()
         check_budget(self.config)
@@ -328,9 +328,11 @@ class Experiment:
         scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
         if self.mode == "inference":
             scorers = []
-        return Bound(models, scorers, metrics if scorers else [], tasks, samples)
+        return BoundConfig(models, scorers, metrics if scorers else [], tasks, samples)
 
-    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> Manifest | None:
+    async def make(
+        self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack
+    ) -> Manifest | None:
         """Make the responses, or show the store those that exist; the run's manifest if it was
         made here."""
         if note := write_config(self.folder, self.config):
@@ -438,7 +440,7 @@ class Experiment:
             self.preflight(bound, store)
         return [*self._warnings(), *preflight.warnings(bound.metrics, bound.samples)]
 
-    def preflight(self, bound: Bound, store: FlatStore | None = None) -> None:
+    def preflight(self, bound: BoundConfig, store: FlatStore | None = None) -> None:
         """Refuse what the stored items cannot give; see `preflight.py`."""
         own = store or self.store
         for output in bind.bind_outputs(self.config):

@@ -254,7 +254,7 @@ class _Reported(msgspec.Struct):
     outcome: str = "ok"
 
 
-class _Answered(_Reported):
+class _AnsweredRow(_Reported):
     model_name: str = ""
 
 
@@ -272,7 +272,7 @@ def served_of(folder: Path) -> dict[str, Values]:
         names |= {row.served_model} - {None}  # type: ignore[arg-type]
         fingerprints |= {row.served_fingerprint} - {None}  # type: ignore[arg-type]
 
-    for _, row in read_rows(FileLog(folder / "responses.jsonl"), _Answered):
+    for _, row in read_rows(FileLog(folder / "responses.jsonl"), _AnsweredRow):
         if row.outcome != "errored":
             add(row.model_name, row)
     for _, call in read_rows(FileLog(folder / "calls.jsonl"), _Called):

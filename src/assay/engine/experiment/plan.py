@@ -9,9 +9,9 @@ import msgspec
 from assay.engine.calls.budget import UNKNOWN_ANSWER
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment import preflight
-from assay.engine.experiment.experiment import Bound, Experiment
+from assay.engine.experiment.experiment import BoundConfig, Experiment
 from assay.engine.experiment.models import bind_limits
-from assay.engine.run.existing import Comparison, Existing
+from assay.engine.run.existing import Existing, RowComparison
 from assay.engine.run.plan import estimated_tokens, marked_cells
 from assay.shown import Shown
 from assay.store.index import ItemIndex
@@ -73,7 +73,7 @@ def plan(experiment: Experiment) -> Plan:
 @dataclass
 class _Planner:
     experiment: Experiment
-    bound: Bound
+    bound: BoundConfig
 
     def __post_init__(self) -> None:
         tasks = self.bound.tasks
@@ -113,7 +113,7 @@ class _Planner:
         tasks = [task for task in self.tasks.values() if model in ("", task.model)]
         return self.share * sum(getattr(task, name) for task in tasks for name in names)
 
-    def _compare(self) -> tuple[int, Comparison | None]:
+    def _compare(self) -> tuple[int, RowComparison | None]:
         """Return how many items there are, and how existing rows compare with the plan."""
         experiment = self.experiment
         with experiment.trial_store() as trial:

@@ -79,7 +79,7 @@ def close_artefact(
     return manifest
 
 
-class Job:
+class ArtefactJob:
     """One call of an executor."""
 
     def __init__(self, executor: "Executor", manifest: Manifest) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.run.existing import COLUMNS, Commits, Row, columns_of
+from assay.engine.run.existing import COLUMNS, Commits, ExistingRow, columns_of
 from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
 from assay.store.keys import short
@@ -113,7 +113,7 @@ class _Look:
         def is_good(position: int) -> bool:
             return not damage or not is_damaged(position, len(log.read(position)), damage)
 
-        for block in read_blocks(log, Row):
+        for block in read_blocks(log, ExistingRow):
             lost = [line.position for line in block.unreadable]
             self._unreadable += sum(map(is_good, lost))
             self.hidden.update(lost)

@@ -18,7 +18,7 @@ from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import finish
-from assay.engine.run.artefact import Job, new_manifest
+from assay.engine.run.artefact import ArtefactJob, new_manifest
 from assay.engine.run.plan import (
     Cell,
     Selection,
@@ -116,7 +116,7 @@ def _is_exclusive(model: Model | None) -> bool:
     return bool(getattr(model, "exclusive", False))
 
 
-class _RunJob(Job):
+class _RunJob(ArtefactJob):
     """One call of `Runner.run`."""
 
     def __init__(

@@ -245,7 +245,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
         os.environ.update(environ)
         return ray.done_here(function, node, arguments)
 
-    class Worker:
+    class RayWorker:
         def work(self, place: str, expected: str, environ: dict[str, str]) -> dict[str, Any]:
             return on_node("work", expected, environ, place)
 
@@ -254,7 +254,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
 
             ray.drain()
 
-    return on_node, Worker
+    return on_node, RayWorker
 
 
 # ---- on a node

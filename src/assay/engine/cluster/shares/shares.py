@@ -17,10 +17,10 @@ from typing import Literal
 
 import msgspec
 
-from assay.engine.calls.budget import Budget, Reserved, Spent, add_paid, spent_before
+from assay.engine.calls.budget import Budget, Reserved, Spending, add_paid, spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.pace import Pace
-from assay.engine.cluster.shares.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
+from assay.engine.cluster.shares.ledger import NOTHING, WHOLE, Amounts, Ledger, Sharer, State, plus
 from assay.engine.cluster.status import WorkerStatus
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.models import bind_limits
@@ -102,10 +102,14 @@ class Slice(Budget):
                 await asyncio.sleep(PATIENCE)
         return answer == "granted" or (answer == "wait" and not self._in_flight)
 
-    def _spending(self) -> tuple[Spent, int | None, float | None]:
+    def _spending(self) -> tuple[Spending, int | None, float | None]:
         tokens, usd = self._spent_by_all()
         whole = self.whole[1]
-        return Spent(tokens, usd / WHOLE), self.whole[0], None if whole is None else whole / WHOLE
+        return (
+            Spending(tokens, usd / WHOLE),
+            self.whole[0],
+            None if whole is None else whole / WHOLE,
+        )
 
 
 SLICE = 2  # a slice is this part of a worker's fair part of what is left
@@ -125,7 +129,7 @@ class Shares:
         usd: float | None = None,
         tokens: int | None = None,
         seconds: float | None = None,
-        before: Callable[[], Spent] = Spent,
+        before: Callable[[], Spending] = Spending,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -226,7 +230,7 @@ class Shares:
     # -- inside
 
     @property
-    def _me(self) -> Member | None:
+    def _me(self) -> Sharer | None:
         return self.ledger.state.members.get(self._beat.worker)
 
     def _amounts(self) -> Amounts:
@@ -254,7 +258,7 @@ class Shares:
     def _enter(self, state: State, number: int) -> bool:
         """Add this worker, and those who have begun and are not members yet: a thousand beginners need few states."""
         if number == 0:
-            before = Spent() if self.budget is None else self._before()
+            before = Spending() if self.budget is None else self._before()
             state.started, state.before = time.time(), (before.tokens, ceil(before.usd * WHOLE))
         prefix = self.workers.prefix
         names = (
@@ -265,7 +269,7 @@ class Shares:
             mine = name == self._beat.worker
             if name not in state.members and (mine or name not in state.gone):
                 state.gone.pop(name, None)
-                state.members[name] = Member(granted=self._amounts() if mine else NOTHING)
+                state.members[name] = Sharer(granted=self._amounts() if mine else NOTHING)
         state.share_out(number, self._most)
         return True
 
@@ -302,13 +306,13 @@ class Shares:
         state.share_out(number, self._most)
         return msgspec.json.encode(state) != before
 
-    def _spent_by(self, name: str, member: Member) -> Amounts:
+    def _spent_by(self, name: str, member: Sharer) -> Amounts:
         """Return what a dead worker has spent, as far as anybody knows, and not more than it was
         granted."""
         beat = self.workers.last(name)
         if beat is None or self.budget is None:
             return NOTHING
-        told, spent = WorkerStatus(), Spent(beat.tokens, beat.usd)
+        told, spent = WorkerStatus(), Spending(beat.tokens, beat.usd)
         with suppress(msgspec.ValidationError):  # a worker of another version
             told = msgspec.convert(beat.status, WorkerStatus)
         for shard in told.shards:  # rows that it has committed since it said so

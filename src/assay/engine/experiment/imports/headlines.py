@@ -44,11 +44,11 @@ def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list
     facets = sorted({facet for headline in headlines for facet in headline.where})
     reader = Reader(facets)
     reader.read(log, where)
-    rows = _Rows(facets, under_every_label(reader.columns()))
+    rows = _LabelRows(facets, under_every_label(reader.columns()))
     return [rows.check(headline) for headline in headlines]
 
 
-class _Rows:
+class _LabelRows:
     """The rows' verdicts and scores, as columns."""
 
     def __init__(self, facets: Sequence[str], columns: Columns) -> None:

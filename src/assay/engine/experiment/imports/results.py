@@ -51,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
-class _Rows:
+class _RowWriter:
     """Answers or labels, encoded many at once."""
 
     def __init__(self, new: NewRows) -> None:
@@ -83,8 +83,8 @@ class Cases:
         self._hash = blake2b(digest_size=16)
         self.items = stack.enter_context(store.new_rows("dataset", id, read=self._hash.update))
         self.spans = stack.enter_context(store.new_rows("run", id, "traces"))
-        self.responses = _Rows(stack.enter_context(store.new_rows("run", id)))
-        self.evaluations = _Rows(stack.enter_context(store.new_rows("evaluation", id)))
+        self.responses = _RowWriter(stack.enter_context(store.new_rows("run", id)))
+        self.evaluations = _RowWriter(stack.enter_context(store.new_rows("evaluation", id)))
         self.item_count = 0
 
     def read_all(self) -> None:

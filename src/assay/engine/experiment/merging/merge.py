@@ -22,14 +22,14 @@ from assay.config.source import read
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.aggregate import aggregate
-from assay.engine.experiment.merging.rows import Asked, Choice, MergedRow, Prefer, Rows
+from assay.engine.experiment.merging.rows import Asked, MergedRow, Prefer, RowChoice, RowsByCommit
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import unite_items
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, is_own, write_config
 from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.engine.run.evidence import partial_of
-from assay.engine.run.existing import Row
+from assay.engine.run.existing import ExistingRow
 from assay.engine.run.plan import content_hash
 from assay.errors import StoreError, UserError
 from assay.interfaces import Log
@@ -191,20 +191,20 @@ MERGED = "merged"  # where a run's manifest has what it was merged from
 LABELS = "labels.jsonl"
 
 
-class Parts:
+class MergeParts:
     """The sources of a merge: their logs, and which of their rows become one."""
 
     def __init__(self, sources: list[Source], prefer: Prefer | None) -> None:
         self.sources = sources
         self.prefer: Prefer | None = prefer
-        self.responses = Choice(list(map(Rows, self.logs("run"))), prefer)
+        self.responses = RowChoice(list(map(RowsByCommit, self.logs("run"))), prefer)
         # a label goes with the response that it is about
         self.evaluations = self._choice(
             self.logs("evaluation"), [partial(_is_about, keys) for keys in self.responses.lost]
         )
 
-    def _choice(self, logs: Sequence[FileLog], dropped: Sequence[Asked]) -> Choice:
-        return Choice(list(map(Rows, logs, dropped)), self.prefer)
+    def _choice(self, logs: Sequence[FileLog], dropped: Sequence[Asked]) -> RowChoice:
+        return RowChoice(list(map(RowsByCommit, logs, dropped)), self.prefer)
 
     def logs(self, kind: Kind) -> list[FileLog]:
         """The rows of each source that count; an empty log where it has none."""
@@ -219,17 +219,17 @@ class Parts:
     def _file(self, source: Source, name: str) -> FileLog:
         return FileLog((source.folder or source.path) / f"{name}.jsonl")
 
-    def calls(self) -> Choice:
+    def calls(self) -> RowChoice:
         """Return the calls that stay. Those of an item of which a row was lost yield to others: the
         rows that stay made those."""
-        rows: list[Rows] = []
+        rows: list[RowsByCommit] = []
         for at, log in enumerate(self.beside("calls")):
             lost = (self.logs("run"), self.responses), (self.logs("evaluation"), self.evaluations)
             items = {item for logs, choice in lost for item in _items_of(logs[at], choice.lost[at])}
-            rows.append(Rows(log, behind=partial(_is_of, items)))
-        return Choice(rows, self.prefer)
+            rows.append(RowsByCommit(log, behind=partial(_is_of, items)))
+        return RowChoice(rows, self.prefer)
 
-    def traces(self) -> Choice:
+    def traces(self) -> RowChoice:
         lost = zip(self.responses.lost, self.evaluations.lost, strict=True)
         return self._choice(self.beside("traces"), [partial(_is_among, keys) for keys in lost])
 
@@ -248,7 +248,7 @@ def _is_of(items: set[str], row: MergedRow) -> bool:
 
 def _items_of(log: Log, keys: KeySet) -> Iterator[str]:
     if len(keys):
-        yield from (row.item_id for _, row in read_rows(log, Row) if short(row.key) in keys)
+        yield from (row.item_id for _, row in read_rows(log, ExistingRow) if short(row.key) in keys)
 
 
 @dataclass
@@ -257,7 +257,7 @@ class MergedFolder:
 
     store: FlatStore
     target: Path
-    parts: Parts
+    parts: MergeParts
     plan: OnePlan
 
     def __post_init__(self) -> None:
@@ -381,7 +381,7 @@ class MergedFolder:
 
 
 def _manifest_of(
-    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: Choice
+    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: RowChoice
 ) -> Manifest:
     """Return the manifest of the chosen rows, which is as old as the oldest of the parts."""
     manifests = [manifest for manifest in parts if manifest is not None]
@@ -453,7 +453,7 @@ def merge(
     before = _states(sources)
     wanted = digest("merge", canonical([before, prefer])).hex()
     is_there = _is_there(target, wanted)
-    parts = Parts(sources, prefer)
+    parts = MergeParts(sources, prefer)
     if is_there:
         return _result(target, parts, [], new=False)
     if prefer is None:
@@ -512,8 +512,8 @@ def _is_there(target: Path, wanted: str) -> bool:
     )
 
 
-def _refuse_conflicts(parts: Parts) -> None:
-    choices: dict[Kind, Choice] = {"run": parts.responses, "evaluation": parts.evaluations}
+def _refuse_conflicts(parts: MergeParts) -> None:
+    choices: dict[Kind, RowChoice] = {"run": parts.responses, "evaluation": parts.evaluations}
     count = sum(choice.conflicts for choice in choices.values())
     if count:
         texts = (
@@ -524,7 +524,7 @@ def _refuse_conflicts(parts: Parts) -> None:
         raise refusal(what, list(islice(texts, _MOST_NAMED)), count, fix)
 
 
-def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
+def _conflicts(parts: MergeParts, kind: Kind, choice: RowChoice) -> Iterator[str]:
     """Yield whose row it is, and where both are."""
     for places in choice.pairs:
         number, at = places[0]
@@ -539,7 +539,7 @@ def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
         yield f"{what}, item {row.get('item_id')!r}, sample {row.get('sample_index', 0)}: {' and '.join(files)}"
 
 
-def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> Merged:
+def _result(folder: Path, parts: MergeParts, notes: Sequence[str], *, new: bool) -> Merged:
     manifests = read_manifests(folder)
     run, measured = manifests["run"], manifests.get("aggregation")
     choices = (parts.responses, parts.evaluations)
@@ -566,7 +566,7 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
     )
 
 
-def _part(parts: Parts, at: int) -> MergedPart:
+def _part(parts: MergeParts, at: int) -> MergedPart:
     responses, evaluations = parts.responses.keep[at], parts.evaluations.keep[at]
     return MergedPart(
         path=parts.sources[at].place,
