@@ -82,11 +82,10 @@ class ShardLog:
     def damage(self, manifest: Manifest) -> list[Damage]:
         return []
 
-    def append(self, lines: bytes) -> None:
+    def append(self, lines: object) -> None:
         raise TypeError("a shard of a log is read, not written")
 
-    def replace(self, lines: Iterable[bytes]) -> None:
-        raise TypeError("a shard of a log is read, not written")
+    replace = append
 
     def sync(self) -> None:
         pass
@@ -102,33 +101,35 @@ class OrdinaryLog(FileLog):
         return [self.path.name]
 
 
+@dataclass(eq=False)
 class Parted:
     """The logs that a worker reads, by shard; `folder` is its own."""
 
-    def __init__(self, root: Root, generation: Generation, folder: Path) -> None:
-        self._root = root
-        self._generation = generation
-        self._folder = folder
+    root: Root
+    generation: Generation
+    folder: Path
+
+    def __post_init__(self) -> None:
         self._places: dict[str, ShardPlaces] = {}
 
     def before(self, shard: int, stem: str) -> Iterable[bytes]:
         """Rows of earlier generations, which are in the ordinary files."""
         name = f"{stem}.jsonl"
-        return self.places(name).of(shard).blocks() if name in self._generation.base else ()
+        return self.places(name).of(shard).blocks() if name in self.generation.base else ()
 
     def places(self, name: str, log: Callable[[], Log] | None = None) -> ShardPlaces:
         """Return the places in a log, by default in a file that the generation began with."""
         if name not in self._places:
-            self._places[name] = ShardPlaces(log() if log else self._base(name), self._generation)
+            self._places[name] = ShardPlaces(log() if log else self._base(name), self.generation)
         return self._places[name]
 
     def _base(self, name: str) -> Log:
         """A file as the generation began with it. From a bucket this worker has it for itself: other processes of the
         machine bring their common copy up to date, or begin the next plan there."""
-        path, objects = self._root.folder / name, self._root.objects
+        path, objects = self.root.folder / name, self.root.objects
         if not isinstance(objects, FolderObjects):
-            path = self._folder / "base" / name
+            path = self.folder / "base" / name
             objects.fetch(name, path)
-        if not path.exists() or path.stat().st_size != self._generation.base[name]:
-            raise ClosedError(f"{self._root.place}/{name}")
+        if not path.exists() or path.stat().st_size != self.generation.base[name]:
+            raise ClosedError(f"{self.root.place}/{name}")
         return OrdinaryLog(path)

@@ -28,7 +28,7 @@ from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.models import bind_usable, price_of, sampling
 from assay.engine.run.plan import content_hash
-from assay.errors import VERSION, RunFailed, UserError
+from assay.errors import VERSION, RunFailed, UserError, with_list
 from assay.interfaces import Model
 from assay.records import Manifest
 from assay.shown import Shown
@@ -369,16 +369,15 @@ class LockedExperiment(Experiment):
         found = drift(locked, values_of(self))
         if not found:
             return
-        lines = [each.line() for each in found[:_MOST]]
-        lines += [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
         other = any(each.place == "dataset.hash" for each in found)
         of = (
             "this is the lock of another dataset, or the items changed"
             if other
             else "the config is not as locked"
         )
+        what = f"{of}; nothing was run. What differs:"
         raise UserError(
-            "\n  - ".join([f"{of}; nothing was run. What differs:", *lines]),
+            with_list(what, [each.line() for each in found], _MOST),
             where=str(self.lock),
             fix=f"undo these changes, or accept them: assay lock {self.config.source}",
         )
@@ -399,10 +398,9 @@ class LockedExperiment(Experiment):
                     known = ", ".join(model["served"][what]) or "none"
                     differ.append(f"{model['name']}: {what} {known} is now {', '.join(more)}")
         if differ:
+            what = "a server is not what it was when it was locked; all rows are kept"
             raise RunFailed(
-                "\n  - ".join(
-                    ["a server is not what it was when it was locked; all rows are kept", *differ]
-                ),
+                with_list(what, differ, len(differ)),
                 where=str(self.lock),
                 fix=f"find out what changed, or accept it: assay lock {self.config.source}",
             )

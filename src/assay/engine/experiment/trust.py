@@ -20,7 +20,7 @@ from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
 from assay.config.paths import named_files
 from assay.config.source import dotted
-from assay.errors import UserError, shown
+from assay.errors import UserError, shown, with_list
 from assay.reading import is_remote
 from assay.store.files import state_folder, write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
@@ -144,15 +144,9 @@ def _accept(folder: Path, reaches: list[Reach]) -> bool:
         f"{reach.verb} {reach.name}{f' ({reach.place})' if reach.place else ''}"
         for reach in reaches
     ]
-    more = [f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
+    what = "this folder is not of your Assay's making, and this command"
     raise UserError(
-        "\n  - ".join(
-            [
-                "this folder is not of your Assay's making, and this command",
-                *lines[:_MOST_SHOWN],
-                *more,
-            ]
-        ),
+        with_list(what, lines, _MOST_SHOWN),
         where=f"{folder}, which belongs to {_owner(folder)}",
         fix="look at what it names, then add --trust (ASSAY_TRUST=1 in CI, assay.trust() in Python), or name a config "
         "of your own with -c",

@@ -6,6 +6,7 @@ has them again. Failures that deserve another try are set aside too, so that no 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -154,33 +155,28 @@ class Existing:
         self.total += int(np.sum(table.first & chosen))
 
 
+@dataclass(eq=False)
 class RowComparison:
     """Which rows stay, come back, or are tried again."""
 
-    def __init__(
-        self,
-        rows: "Commits",
-        old: "Commits",
-        keep: Flags,
-        back: Flags,
-        retried: Flags,
-        runs_now: Keys,
-    ) -> None:
-        self.rows = rows
-        self.old = old
-        self.keep = keep
-        self.back = back
-        self.stale = int(np.sum(rows.first & ~keep & ~retried))
-        self.retried = int(np.sum(rows.first & retried))
-        self.returning = int(np.sum(old.first & back))
-        self._runs_now = runs_now
+    rows: "Commits"
+    old: "Commits"
+    keep: Flags
+    back: Flags
+    again: Flags
+    runs_now: Keys
+
+    def __post_init__(self) -> None:
+        self.stale = int(np.sum(self.rows.first & ~self.keep & ~self.again))
+        self.retried = int(np.sum(self.rows.first & self.again))
+        self.returning = int(np.sum(self.old.first & self.back))
 
     def kept_keys(self) -> Keys:
         return np.concatenate([self.rows.keys[self.keep], self.old.keys[self.back]])
 
     def missing(self) -> int:
         """Cells among those that run now that have no row."""
-        return int(np.sum(~np.isin(self._runs_now, self.kept_keys())))
+        return int(np.sum(~np.isin(self.runs_now, self.kept_keys())))
 
 
 COLUMNS = [("key", "u8"), ("state", "u1"), ("part", "i4"), ("size", "i4")]

@@ -31,7 +31,7 @@ from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.engine.run.evidence import partial_of
 from assay.engine.run.existing import ExistingRow
 from assay.engine.run.plan import content_hash
-from assay.errors import StoreError, UserError
+from assay.errors import StoreError, UserError, with_list
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
@@ -84,7 +84,7 @@ def one_plan(sources: Sequence[Source]) -> OnePlan:
     )
     if problems:
         what = "these are not parts of one plan, and nothing was written"
-        raise refusal(what, problems[:_MOST_NAMED], len(problems), _FIX)
+        raise UserError(with_list(what, problems, _MOST_NAMED), fix=_FIX)
     runs = [*map(_run, sources)]
     tasks: dict[str, Any] = {}
     scorers: dict[str, Any] = {}
@@ -100,12 +100,6 @@ def one_plan(sources: Sequence[Source]) -> OnePlan:
         config=_config(sources),
         meets=several and any(set(_tasks(run)) != set(tasks) for run in runs),
     )
-
-
-def refusal(what: str, problems: Sequence[str], count: int, fix: str) -> UserError:
-    """One error that names these problems of so many."""
-    more = [f"and {count - len(problems):,} more"] if count > len(problems) else []
-    return UserError("\n  - ".join([what, *problems, *more]), fix=fix)
 
 
 _FIX = "merge folders that were run with one config; `assay compare` and `assay diff` take different ones"
@@ -521,7 +515,8 @@ def _refuse_conflicts(parts: MergeParts) -> None:
         )
         what = f"the folders have different rows for {count:,} keys, and nothing was written"
         fix = "--prefer first keeps the rows of the folder that is named first, --prefer newest those made last"
-        raise refusal(what, list(islice(texts, _MOST_NAMED)), count, fix)
+        named = list(islice(texts, _MOST_NAMED))
+        raise UserError(with_list(what, named, _MOST_NAMED, count), fix=fix)
 
 
 def _conflicts(parts: MergeParts, kind: Kind, choice: RowChoice) -> Iterator[str]:
