@@ -34,14 +34,6 @@ def shown(text: str) -> str:
     return text
 
 
-def with_list(what: str, lines: Sequence[str], most: int, count: int = 0) -> str:
-    """Return a text that lists the first of these lines, and says how many more there are of `count`, by default of
-    them all."""
-    more = max(count, len(lines)) - most
-    ends = [f"and {more:,} more"] if more > 0 else []
-    return "\n  - ".join([what, *lines[:most], *ends])
-
-
 def install_command(extras: str) -> str:
     """Return the command that installs extras of this package, such as `sql,frames`."""
     return f"pip install '{DISTRIBUTION}[{extras}]'"

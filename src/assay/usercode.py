@@ -93,7 +93,7 @@ def identity(function: Callable[..., Any]) -> str:
         file = None
     if file is None or not Path(file).is_file():
         return f"{module}.{name}#{_bytecode(plain)}"
-    captured = "" if _is_attribute(plain, module) else _captured_text(plain, set())
+    captured = "" if _is_attribute(plain, module) else _cells(plain, set())
     return f"{name}#{_hash(sources(Path(file).resolve(), module))}{captured and f'+{_digest(captured)}'}"
 
 
@@ -106,7 +106,7 @@ def _is_attribute(function: Any, module: str) -> bool:
     return any(value is function for value in held)
 
 
-def _captured_text(function: Any, visited: set[int]) -> str:
+def _cells(function: Any, visited: set[int]) -> str:
     """The plain values and functions that a closure captured and does not change; "" if there are none."""
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
     if code is None or not cells:
@@ -140,9 +140,9 @@ def _text_of(value: Any, visited: set[int]) -> str:
         return ""
     visited.add(id(value))
     file = value.__code__.co_filename
-    return (
-        value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)
-    ) + _captured_text(value, visited)
+    return (value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)) + _cells(
+        value, visited
+    )
 
 
 def sources(file: Path, module: str = "") -> list[Path]:
@@ -232,7 +232,7 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
         None,
         [
             _text_of(getattr(function, "__defaults__", None), visited),
-            _captured_text(function, visited),
+            _cells(function, visited),
         ],
     )
     for text in beside:

@@ -74,6 +74,9 @@ async def work(
 class Worker:
     """One process's part in a generation."""
 
+    holding: int | None = None
+    outdated = False
+
     def __init__(
         self,
         whole: Finish,
@@ -95,10 +98,8 @@ class Worker:
         self.claims = Claims(objects, f"claims/{self.generation.number}/", self.workers)
         self.own = shard or (1, 1)
         self.worked = Worked(self.beat.worker)
-        self.holding: int | None = None
         self.committed: Callable[[], dict[str, int]] = dict
         self.shard_stop = Stop()
-        self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
         self.progress = Progress()  # in the shard under way
         self.parted = Parted(self.root, self.generation, folder)

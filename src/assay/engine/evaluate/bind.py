@@ -129,7 +129,15 @@ def bind_scorer(
     called = inspect.signature(function).parameters
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
-    checked = _check_params(function, params or {}, form, batch, where)
+    checked = registry.check_params(
+        registry.by_keyword(function, *_EEN_NAMES, "inference_result")
+        if form == "een"
+        else function,
+        params or {},
+        where=where,
+        reserved=["context", "contexts"],
+        given=_engine_arguments(form, batch),
+    )
     defaults = {name: p.default for name, p in called.items()}
     judges: dict[str, Any] = {}
     if marks.get("judge"):
@@ -160,14 +168,9 @@ def bind_scorer(
     )
 
 
-def _check_params(
-    function: Callable[..., Any], params: Mapping[str, Any], form: Form, batch: int, where: str
-) -> dict[str, Any]:
-    given = {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
-    if form == "een":
-        function = registry.by_keyword(function, *_EEN_NAMES, "inference_result")
-    reserved = ["context", "contexts"]
-    return registry.check_params(function, params, where=where, reserved=reserved, given=given)
+def _engine_arguments(form: Form, batch: int) -> int:
+    """Return how many arguments come from the engine."""
+    return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
 
 
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:

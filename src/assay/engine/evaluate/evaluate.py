@@ -215,15 +215,19 @@ class EvaluationJob(ArtefactJob):
         if budget is not None:
             playing = [matches for matches in self.matches if matches.scorer.form == "match"]
             self.rounds = [Rounds(matches, self.log, budget, seed) for matches in playing]
-        manifests = [self.store.manifest("run", run) for run, _ in self.runs]
-        answers = sum(map(row_count, filter(None, manifests))) or None
-        totals = {scorer.name: answers for scorer in self.scorers}
-        totals |= {each.scorer.name: each.count for each in self.matches}
-        if budget is not None:
-            totals |= {each.scorer.name: None for each in self.matches}
+        totals = self._totals(budget)
         for name, total in totals.items():
             self.progress[name].total = total
         self.begin(None if None in totals.values() else sum(filter(None, totals.values())))
+
+    def _totals(self, budget: int | None) -> dict[str, int | None]:
+        """Return how many calls each scorer has, where that is known."""
+        manifests = [self.store.manifest("run", run) for run, _ in self.runs]
+        answers = sum(map(row_count, filter(None, manifests))) or None
+        totals = {scorer.name: answers for scorer in self.scorers}
+        for matches in self.matches:
+            totals[matches.scorer.name] = matches.count if budget is None else None
+        return totals
 
     async def _score_all(self, around: Surroundings) -> None:
         at_once = {
@@ -325,12 +329,16 @@ async def call_scorer(calls: list[Call], around: Surroundings, seed: int) -> lis
             for call, context in zip(calls, of_each, strict=True)
         ]
         results = await _each(scorer, bound, around)
-    for _, error in results:
-        if isinstance(error, (LaneError, BudgetError)):
-            raise error
+    _raise_refusal(results)
     for call, context in zip(calls, contexts, strict=False):
         context.write_trace(call.key)
     return results
+
+
+def _raise_refusal(results: list[Result]) -> None:
+    for _, error in results:
+        if isinstance(error, (LaneError, BudgetError)):
+            raise error
 
 
 def _inline(scorer: BoundScorer, calls: list[Call]) -> list[Result]:

@@ -70,14 +70,16 @@ class MatchCalls:
 
     # -- the first pass
 
+    @property
+    def _in_order(self) -> bool:
+        return self.scorer.form == "together" and self.scorer.player == "run"
+
     def _read_places(self) -> None:
-        numbers: dict[str, int] = {}
+        numbers = dict[str, int]()
         rows = np.fromiter(self._places(numbers), _PLACE)
-        in_order = self.scorer.form == "together" and self.scorer.player == "run"
-        self.players = list(numbers) if in_order else sorted(numbers)
+        self.players = list(numbers) if self._in_order else sorted(numbers)
         place = self._items.positions(rows["item"])
-        missing = int((place < 0).sum())
-        if missing:
+        if missing := np.count_nonzero(place < 0):
             self._note(
                 f"{missing} responses belong to items that are not in the dataset: they meet nobody"
             )
@@ -196,19 +198,8 @@ class MatchCalls:
                 return
 
     def _all_of(self, item: Item, answers: list[_Side]) -> Call:
-        failures = [failure_label(answer.row) for answer in answers if answer.row.outcome != "ok"]
-        settled = None
-        if (
-            len(failures) == len(answers)
-            and self.scorer.takes_sides
-            and not self.scorer.skip_failures
-        ):
-            pass  # called without responses: the row still names those that failed
-        elif failures and (self.scorer.skip_failures or len(failures) == len(answers)):
-            settled = failures[0]
-            if self.scorer.skip_failures:
-                settled.outcome = "skipped"
-        else:
+        settled = self._settle(answers)
+        if settled is None and any(answer.row.outcome == "ok" for answer in answers):
             answers = [answer for answer in answers if answer.row.outcome == "ok"]
         sides = tuple(self.players[answer.player] for answer in answers)
         about = digest(
@@ -219,6 +210,18 @@ class MatchCalls:
             item, [answer.row for answer in answers], [answer.line for answer in answers], sides
         )
         return Call(self.scorer, case, key, settled=settled, sides=sides)
+
+    def _settle(self, answers: list[_Side]) -> Score | None:
+        """Return the label of answers that cannot be scored together, as failures are among them."""
+        failures = [failure_label(each.row) for each in answers if each.row.outcome != "ok"]
+        all_failed, skips = len(failures) == len(answers), self.scorer.skip_failures
+        if not failures or not (skips or all_failed):
+            return None
+        if self.scorer.takes_sides and not skips:
+            return None  # called without responses: the row still names those that failed
+        if skips:
+            failures[0].outcome = "skipped"
+        return failures[0]
 
     def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
         """The calls of one pair on one item and sample."""

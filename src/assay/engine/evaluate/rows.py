@@ -36,7 +36,7 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
             row.detailed_results = _json_value(value.details)
             return [row]
         scores, further = ([], {}) if failure is not None else _storable(*labels_of(value, scorer))
-        more = {**more, **further} if further else more
+        more = {**more, **further}
     except Exception as raised:
         scores, failure = [], raised
     if failure is not None:
@@ -45,8 +45,9 @@ def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluatio
     if not scores:
         nothing = Score(label=scorer.name, outcome="skipped")
         return [_row(call, nothing, (0, 0), more, seconds, kind)]
-    count = len(scores)
-    return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
+    return [
+        _row(call, score, (i, len(scores)), more, seconds, kind) for i, score in enumerate(scores)
+    ]
 
 
 def _is_ready(value: Any, scorer: BoundScorer) -> bool:

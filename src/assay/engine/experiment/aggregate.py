@@ -20,7 +20,7 @@ from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
 from assay.reading import Paths
-from assay.records import ROWS_FILE, Kind
+from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore
@@ -95,24 +95,28 @@ class ExistingEvaluations(Experiment):
             is_own = source.folder and source.folder.absolute() == self.folder
             id = self.id if is_own else source.name
             for kind, ids in shown.items():
-                if not (file := source.files.get(kind)):
-                    continue
-                rows, manifest = FileLog(file), source.manifest(kind)
-                if kind == "run" and manifest is None and source.manifest("evaluation"):
-                    rows = keyed_log(file)
-                if kind == "evaluation":
-                    if len(self.sources) > 1:
-                        rows = named_log(file, source.name)
-                    if self._examines or not source.looks_sealed(kind):
-                        evidence = source.evidence(kind)
-                        manifest, rows.hidden = evidence.manifest, evidence.log.hidden
-                self.store.show(kind, id, rows, manifest)
-                ids.append(id)
+                if kind in source.files:
+                    self.store.show(kind, id, *self._rows_of(source, kind))
+                    ids.append(id)
         return {
             "evaluations": shown["evaluation"],
             "runs": shown["run"],
             "datasets": shown["dataset"],
         }
+
+    def _rows_of(self, source: Source, kind: Kind) -> tuple[FileLog, Manifest | None]:
+        """Return the rows of a source as the store shows them, and their manifest."""
+        file, manifest = source.files[kind], source.manifest(kind)
+        rows = FileLog(file)
+        if kind == "run" and manifest is None and source.manifest("evaluation"):
+            rows = keyed_log(file)
+        if kind == "evaluation":
+            if len(self.sources) > 1:
+                rows = named_log(file, source.name)
+            if self._examines or not source.looks_sealed(kind):
+                evidence = source.evidence(kind)
+                manifest, rows.hidden = evidence.manifest, evidence.log.hidden
+        return rows, manifest
 
 
 def _folder(sources: list[Source]) -> tuple[Path | None, str]:

@@ -27,9 +27,10 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.models import bind_usable, price_of, sampling
+from assay.engine.experiment.trust import with_list
 from assay.engine.run.plan import content_hash
-from assay.errors import VERSION, RunFailed, UserError, with_list
-from assay.interfaces import Model
+from assay.errors import VERSION, RunFailed, UserError
+from assay.interfaces import Model, Task
 from assay.records import Manifest
 from assay.shown import Shown
 from assay.store.files import write_file
@@ -143,24 +144,17 @@ def values_of(experiment: Experiment) -> Values:
     scorers, metrics = bind.bind_scorers(config, models), bind.bind_metrics(config)
     with experiment.trial_store() as store:
         dataset = experiment.ingest(store) if config.dataset is not None else None
-    functions = [scorer.function for scorer in scorers] + [metric.function for metric in metrics]
-    functions += [getattr(task, "function", type(task)) for task in tasks]
-    functions += [type(model) for model in models.values()]
+    parts = [*scorers, *metrics]
+    functions = [part.function for part in parts] + _functions_of(tasks, models)
     plain: Values = {
         "assay_lock": _LOCK_VERSION,
         "name": config.name,
         "seed": config.seed,
         "samples": samples,
         "dataset": _dataset(config, dataset),
-        "prompts": [
-            {"name": prompt.name or f"prompt {number}", "hash": _hash(prompt.text)}
-            for number, prompt in enumerate(bind.bind_prompts(config), 1)
-        ],
+        "prompts": _prompts(config),
         "models": [_model(config, models, number) for number in range(len(config.models))],
-        "tasks": [
-            {"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])}
-            for task in tasks
-        ],
+        "tasks": [_task(task) for task in tasks],
         "scorers": [_scorer(scorer) for scorer in scorers],
         "metrics": [{**metric.plan(), "params": _params(metric.params)} for metric in metrics],
         "packages": versions(functions),
@@ -170,6 +164,21 @@ def values_of(experiment: Experiment) -> Values:
     for model in plain["models"]:
         model["served"] = served.get(model["name"], UNKNOWN)
     return msgspec.json.decode(msgspec.json.encode(plain))
+
+
+def _functions_of(tasks: Iterable[Task], models: Mapping[str, Model]) -> list[Callable[..., Any]]:
+    """Return what the tasks and the models are made of."""
+    made = [getattr(task, "function", type(task)) for task in tasks]
+    return [*made, *map(type, models.values())]
+
+
+def _prompts(config: Config) -> list[Values]:
+    prompts = enumerate(bind.bind_prompts(config), 1)
+    return [{"name": p.name or f"prompt {number}", "hash": _hash(p.text)} for number, p in prompts]
+
+
+def _task(task: Task) -> Values:
+    return {"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])}
 
 
 def _dataset(config: Config, manifest: Manifest | None) -> Values | None:

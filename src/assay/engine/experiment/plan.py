@@ -187,10 +187,11 @@ class _Planner:
             return []
         rows = sum(manifest.counts.values()) / owners
         each = round(self._missing("cells")) / rows if rows else 0.0
-        return [
-            CallPlan(owner, model, *(round(each * used[name]) for name in _USED))
-            for model, used in manifest.metadata.get(CALLS, {}).get(owner, {}).items()
-        ]
+        calls: list[CallPlan] = []
+        for model, used in manifest.metadata.get(CALLS, {}).get(owner, {}).items():
+            counts = [round(each * used[name]) for name in _USED]
+            calls.append(CallPlan(owner, model, *counts))
+        return calls
 
     def _usd(self, calls: Sequence[CallPlan]) -> float | None:
         limits = bind_limits(self.experiment.config)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from assay.config import LoggingConfig
-from assay.engine.calls.progress import LaneStatus, Progress
+from assay.engine.calls.progress import LaneProgress, LaneStatus, Progress
 from assay.errors import StoreError
 from assay.store.files import make_folder, private_mode, write_file
 from assay.text.plain import plain
@@ -86,7 +86,7 @@ async def status_file(folder: Path, progress: Progress, mode: str) -> AsyncGener
 
 
 def _status(progress: Progress) -> Status:
-    lanes, under_way = progress.of("run"), progress.of(progress.step)
+    lanes = progress.of("run")
     status = Status(step=progress.step, waiting=progress.waiting(), notes=progress.notes)
     status.tokens, status.cost = progress.spent()
     status.failed_samples = sum(lane.errors for lane in lanes)
@@ -95,16 +95,20 @@ def _status(progress: Progress) -> Status:
     status.total_samples = total = sum(lane.total or 0 for lane in lanes)
     status.progress_percent = round(100 * rows / total, 2) if total else 0.0
     status.current_model = next((lane.name for lane in lanes if lane.ended is None), None)
-    active = [lane for lane in under_way if lane.ended is None and lane.total != 0]
-    status.rate = sum(lane.rate() for lane in active)
-    left = [lane.seconds_left() for lane in active if lane.total is not None]
-    if left and None not in left:
-        status.left_seconds = max(filter(None, left), default=0.0)
+    _set_speed(status, progress.of(progress.step))
     status.models = {lane.name: lane.status() for lane in lanes}
     for (_, name), lane in progress.lanes.items():
         if lane.calls:
             status.calls[name] = CallStatus(lane.calls, lane.tokens, lane.status().cost)
     return status
+
+
+def _set_speed(status: Status, lanes: list[LaneProgress]) -> None:
+    active = [lane for lane in lanes if lane.ended is None and lane.total != 0]
+    status.rate = sum(lane.rate() for lane in active)
+    left = [lane.seconds_left() for lane in active if lane.total is not None]
+    if left and None not in left:
+        status.left_seconds = max(filter(None, left), default=0.0)
 
 
 logger = logging.getLogger("assay")

@@ -7,7 +7,7 @@ rows that a manifest remembers. A folder stays one's own when it is moved, and o
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -20,7 +20,7 @@ from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
 from assay.config.paths import named_files
 from assay.config.source import dotted
-from assay.errors import UserError, shown, with_list
+from assay.errors import UserError, shown
 from assay.reading import is_remote
 from assay.store.files import state_folder, write_file
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST
@@ -125,6 +125,14 @@ def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
     """Remember that the user named these rows. A note if that cannot be done."""
     outside = _outside(folder, elsewhere)
     return _remember(_digest("rows", *map(os.fsencode, outside)), str(folder)) if outside else ""
+
+
+def with_list(what: str, lines: Sequence[str], most: int, count: int = 0) -> str:
+    """Return a text that lists the first of these lines, and says how many more there are of `count`, by default of
+    them all."""
+    more = max(count, len(lines)) - most
+    ends = [f"and {more:,} more"] if more > 0 else []
+    return "\n  - ".join([what, *lines[:most], *ends])
 
 
 def _accept(folder: Path, reaches: list[Reach]) -> bool:

@@ -39,7 +39,7 @@ from assay.errors import (
     StoreError,
     UserError,
 )
-from assay.interfaces import Answer, Log, Model, Request, Store, Task
+from assay.interfaces import Answer, Completion, Log, Model, Request, Store, Task
 from assay.records import Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
@@ -357,27 +357,30 @@ def response_of(
         messages=answer.messages or cell.work.messages,
     )
     if done is not None:
-        metadata["finish_reason"] = done.finish_reason
-        metadata["response_id"] = done.response_id
-        if done.masked:
-            metadata["masked"] = True
-        if done.stream:
-            metadata["stream"] = done.stream
-        row.total_tokens = done.total_tokens
-        row.prompt_tokens = done.prompt_tokens
-        row.completion_tokens = done.completion_tokens
-        row.tokens_per_second = (
-            done.total_tokens / seconds if done.total_tokens and seconds else None
-        )
-        row.reasoning = done.reasoning
-        row.tool_calls = done.tool_calls
-        if done.tool_calls and (invalid := invalid_calls(done.tool_calls)):
-            metadata["invalid_tool_calls"] = invalid
-        row.cost = done.cost
-        row.served_model = done.served_model
-        row.served_fingerprint = done.served_fingerprint
-        row.logprobs = done.logprobs
+        _add_completion(row, done)
     return row
+
+
+def _add_completion(row: Response, done: Completion) -> None:
+    metadata, seconds = row.metadata, row.inference_time
+    metadata["finish_reason"] = done.finish_reason
+    metadata["response_id"] = done.response_id
+    if done.masked:
+        metadata["masked"] = True
+    if done.stream:
+        metadata["stream"] = done.stream
+    row.total_tokens = done.total_tokens
+    row.prompt_tokens = done.prompt_tokens
+    row.completion_tokens = done.completion_tokens
+    row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
+    row.reasoning = done.reasoning
+    row.tool_calls = done.tool_calls
+    if done.tool_calls and (invalid := invalid_calls(done.tool_calls)):
+        metadata["invalid_tool_calls"] = invalid
+    row.cost = done.cost
+    row.served_model = done.served_model
+    row.served_fingerprint = done.served_fingerprint
+    row.logprobs = done.logprobs
 
 
 def row_and_line(row: Response) -> tuple[Response, bytes]:

@@ -58,16 +58,16 @@ class _LabelRows:
 
     def check(self, headline: Headline) -> HeadlineCheck:
         """Return a number beside the same from the rows."""
-        checked = HeadlineCheck(
-            label=headline.label,
-            metric=headline.metric,
-            where={facet: text_of(value) for facet, value in headline.where.items()},
-            theirs=headline.value,
-            theirs_stderr=headline.stderr,
-            ours=headline.ours,
-            ours_stderr=headline.ours_stderr,
-            reason=headline.reason,
-        )
+        checked = _unchecked(headline)
+        self._compute(headline, checked)
+        if headline.stderr is None:
+            checked.ours_stderr = None
+        if checked.ours is not None and headline.value is not None:
+            same = _agree(headline.value, checked.ours)
+            checked.equal = same and _agree(headline.stderr, checked.ours_stderr)
+        return checked
+
+    def _compute(self, headline: Headline, checked: HeadlineCheck) -> None:
         outcome, chosen = self.outcome, self._chosen_rows(headline.label, checked.where)
         failed = chosen & (outcome != _SCORED) & (outcome != _SKIPPED) & (outcome < len(OUTCOMES))
         checked.failed = int(failed.sum())
@@ -80,12 +80,6 @@ class _LabelRows:
             checked.items = len(means)
         if checked.failed and (computed or (headline.is_mean and not headline.reason)):
             checked.with_failures = _mean(self._means(headline, scored | failed, failed, 0.0))
-        if headline.stderr is None:
-            checked.ours_stderr = None
-        if checked.ours is not None and headline.value is not None:
-            same = _agree(headline.value, checked.ours)
-            checked.equal = same and _agree(headline.stderr, checked.ours_stderr)
-        return checked
 
     def _means(
         self, headline: Headline, counted: Mask, failed: Mask, failed_as: float
@@ -103,6 +97,19 @@ class _LabelRows:
         if not rows:
             return np.zeros(0, dtype=np.bool_)
         return np.array(rows, dtype=np.bool_)[self.columns.combination]
+
+
+def _unchecked(headline: Headline) -> HeadlineCheck:
+    return HeadlineCheck(
+        label=headline.label,
+        metric=headline.metric,
+        where={facet: text_of(value) for facet, value in headline.where.items()},
+        theirs=headline.value,
+        theirs_stderr=headline.stderr,
+        ours=headline.ours,
+        ours_stderr=headline.ours_stderr,
+        reason=headline.reason,
+    )
 
 
 def _texts_of(values: Sequence[Any]) -> dict[int, str]:

@@ -101,8 +101,8 @@ class Cases:
                 responses.add((case.response,))
         responses.flush()
         evaluations.flush()
-        missing = "item" if not self.item_count else "response" if not responses.counts else ""
-        if missing:
+        counts = {"item": self.item_count, "response": responses.counts.total()}
+        if missing := next((name for name, count in counts.items() if not count), ""):
             what = f"there is no {missing} to import"
             raise UserError(what, where=self._where, fix="name a source that has answers")
 
@@ -242,13 +242,7 @@ def import_one(
             source = dict(foreign.source)
         before = _unchanged_run(store, id, source)
         if before is not None:
-            imported = _result_of(name, foreign, folder, before, store)
-            imported.notes += (
-                [_STAY] if _has_own_labels(store, id) and _STAY not in imported.notes else []
-            )
-            means_config(folder, foreign.dataset)  # it may have been stopped before
-            seal_files(folder, anew=False)
-            return imported
+            return _keep(read, store, before)
         for kind in ("dataset", "run"):
             _check_free(store, kind)
         if not into_other:
@@ -262,6 +256,16 @@ def import_one(
         seal_files(folder)
         push(folder)
         return _result_of(name, foreign, folder, run, store)
+
+
+def _keep(read: Read, store: FlatStore, before: Manifest) -> Imported:
+    """Return an earlier import of what has not changed; it may have been stopped before its end."""
+    imported = _result_of(read.format, read.foreign, store.folder, before, store)
+    if _has_own_labels(store, before.id) and _STAY not in imported.notes:
+        imported.notes.append(_STAY)
+    means_config(store.folder, read.foreign.dataset)
+    seal_files(store.folder, anew=False)
+    return imported
 
 
 @contextmanager
@@ -317,7 +321,7 @@ def _import(
         notes = [*cases.notes(), *foreign.notes()] + ([_STAY] if has_own_labels else [])
         run.metadata |= {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
         if not has_own_labels:
-            _put_labels(store, run, cases, source, foreign)
+            _put_labels(store, run, cases, foreign)
     if restore := getattr(foreign, "restore", None):  # of a folder of ours
         restore(store.folder)
     run.metadata |= _number_checks(foreign, store, id)
@@ -325,11 +329,9 @@ def _import(
     return run
 
 
-def _put_labels(
-    store: FlatStore, run: Manifest, cases: Cases, source: dict[str, Any], foreign: Foreign
-) -> None:
+def _put_labels(store: FlatStore, run: Manifest, cases: Cases, foreign: Foreign) -> None:
     """Store the labels of a run; no labels are no artefact."""
-    id, labels = run.id, cases.evaluations
+    id, labels, source = run.id, cases.evaluations, run.plan["adopted"]
     if not labels.counts and store.manifest("evaluation", id) is None:
         return
     _claim(store, "evaluation", id, run.name, {"adopted": source})

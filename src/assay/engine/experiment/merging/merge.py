@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, islice
+from itertools import chain, combinations, islice, starmap
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,16 +22,16 @@ from assay.config.source import read
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.aggregate import aggregate
-from assay.engine.experiment.merging.rows import Asked, MergedRow, Prefer, RowChoice, RowsByCommit
+from assay.engine.experiment.merging.rows import Asked, Choice, MergedRow, Prefer, RowsByCommit
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import unite_items
 from assay.engine.experiment.sources import Source
-from assay.engine.experiment.trust import CONFIG, is_own, write_config
+from assay.engine.experiment.trust import CONFIG, is_own, with_list, write_config
 from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.engine.run.evidence import partial_of
 from assay.engine.run.existing import ExistingRow
 from assay.engine.run.plan import content_hash
-from assay.errors import StoreError, UserError, with_list
+from assay.errors import StoreError, UserError
 from assay.interfaces import Log
 from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
@@ -77,11 +77,8 @@ class OnePlan(msgspec.Struct, kw_only=True):
 
 def one_plan(sources: Sequence[Source]) -> OnePlan:
     """The plan that the sources are parts of; all differences at once if there is none."""
-    problems = list(
-        dict.fromkeys(
-            problem for pair in combinations(sources, 2) for problem in _differences(*pair)
-        )
-    )
+    pairs = starmap(_differences, combinations(sources, 2))
+    problems = list(dict.fromkeys(chain.from_iterable(pairs)))
     if problems:
         what = "these are not parts of one plan, and nothing was written"
         raise UserError(with_list(what, problems, _MOST_NAMED), fix=_FIX)
@@ -106,31 +103,36 @@ _FIX = "merge folders that were run with one config; `assay compare` and `assay 
 
 
 def _differences(first: Source, second: Source) -> Iterator[str]:
-    def texts(pairs: Iterator[tuple[str, Any, Any]]) -> Iterator[str]:
-        for key, *values in pairs:
-            texts = [
-                f"{_short(value)} in {source.name}"
-                for value, source in zip(values, (first, second), strict=True)
-            ]
-            yield f"{key}: {', '.join(texts)}"
+    for key, *values in chain(_unequal_configs(first, second), _unequal_plans(first, second)):
+        both = zip(values, (first, second), strict=True)
+        texts = [f"{_short(value)} in {source.name}" for value, source in both]
+        yield f"{key}: {', '.join(texts)}"
+    kinds = ["adopted" in _run(source).plan for source in (first, second)]
+    if kinds[0] != kinds[1]:
+        words = ["imported" if adopted else "run by Assay" for adopted in kinds]
+        yield f"responses: {words[0]} in {first.name}, {words[1]} in {second.name}"
 
-    configs = [
-        comparable(source.folder / CONFIG) if source.folder else {} for source in (first, second)
-    ]
+
+def _unequal_configs(first: Source, second: Source) -> Iterator[tuple[str, Any, Any]]:
+    both = first.folder, second.folder
+    configs = [comparable(folder / CONFIG) if folder else {} for folder in both]
     if all(configs):
         agreed = [{key: config.get(key) for key in _AGREED} for config in configs]
-        yield from texts(unequal("", *agreed))
-    runs = [*map(_run, (first, second))]
-    if ("adopted" in runs[0].plan) != ("adopted" in runs[1].plan):
-        kinds = ["imported" if "adopted" in run.plan else "run by Assay" for run in runs]
-        yield f"responses: {kinds[0]} in {first.name}, {kinds[1]} in {second.name}"
+        yield from unequal("", *agreed)
+
+
+def _unequal_plans(first: Source, second: Source) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what differs in runs that were made in one way, and in their evaluations."""
+    mine, theirs = _run(first), _run(second)
+    if ("adopted" in mine.plan) != ("adopted" in theirs.plan):
         return
-    yield from texts(unequal("samples", *(run.plan.get("samples") for run in runs)))
-    tasks = [_tasks(run) for run in runs]
-    for name in tasks[0].keys() & tasks[1].keys():
-        yield from texts(unequal(f"task {name}", *(task[name].get("identity") for task in tasks)))
+    yield from unequal("samples", mine.plan.get("samples"), theirs.plan.get("samples"))
+    tasks, others = _tasks(mine), _tasks(theirs)
+    for name in tasks.keys() & others.keys():
+        identities = (each[name].get("identity") for each in (tasks, others))
+        yield from unequal(f"task {name}", *identities)
     if first.manifest("evaluation") is not None and second.manifest("evaluation") is not None:
-        yield from texts(unequal("scorer", _scorers(first), _scorers(second)))
+        yield from unequal("scorer", _scorers(first), _scorers(second))
 
 
 def _run(source: Source) -> Manifest:
@@ -191,14 +193,14 @@ class MergeParts:
     def __init__(self, sources: list[Source], prefer: Prefer | None) -> None:
         self.sources = sources
         self.prefer: Prefer | None = prefer
-        self.responses = RowChoice(list(map(RowsByCommit, self.logs("run"))), prefer)
+        self.responses = Choice(list(map(RowsByCommit, self.logs("run"))), prefer)
         # a label goes with the response that it is about
         self.evaluations = self._choice(
             self.logs("evaluation"), [partial(_is_about, keys) for keys in self.responses.lost]
         )
 
-    def _choice(self, logs: Sequence[FileLog], dropped: Sequence[Asked]) -> RowChoice:
-        return RowChoice(list(map(RowsByCommit, logs, dropped)), self.prefer)
+    def _choice(self, logs: Sequence[FileLog], dropped: Sequence[Asked]) -> Choice:
+        return Choice(list(map(RowsByCommit, logs, dropped)), self.prefer)
 
     def logs(self, kind: Kind) -> list[FileLog]:
         """The rows of each source that count; an empty log where it has none."""
@@ -213,7 +215,7 @@ class MergeParts:
     def _file(self, source: Source, name: str) -> FileLog:
         return FileLog((source.folder or source.path) / f"{name}.jsonl")
 
-    def calls(self) -> RowChoice:
+    def calls(self) -> Choice:
         """Return the calls that stay. Those of an item of which a row was lost yield to others: the
         rows that stay made those."""
         rows: list[RowsByCommit] = []
@@ -221,9 +223,9 @@ class MergeParts:
             lost = (self.logs("run"), self.responses), (self.logs("evaluation"), self.evaluations)
             items = {item for logs, choice in lost for item in _items_of(logs[at], choice.lost[at])}
             rows.append(RowsByCommit(log, behind=partial(_is_of, items)))
-        return RowChoice(rows, self.prefer)
+        return Choice(rows, self.prefer)
 
-    def traces(self) -> RowChoice:
+    def traces(self) -> Choice:
         lost = zip(self.responses.lost, self.evaluations.lost, strict=True)
         return self._choice(self.beside("traces"), [partial(_is_among, keys) for keys in lost])
 
@@ -333,9 +335,9 @@ class MergedFolder:
             whole = {"adopted": {MERGED: plan.imported}}
             complete = all(manifest is not None and manifest.complete for manifest in old)
             planned = choice.present if complete else None
-        inputs = [{"kind": "dataset", "id": self.id, "digest": dataset.digest}] if dataset else []
         manifest = _manifest_of("run", self.id, old, whole, choice)
-        manifest.inputs, manifest.planned, manifest.complete = inputs, planned, complete
+        manifest.inputs = _inputs_of(dataset)
+        manifest.planned, manifest.complete = planned, complete
         manifest.metadata = {MERGED: merged, **_retries(old)}
         close_artefact(self.store, manifest, (task["name"] for task in plan.tasks))
 
@@ -374,8 +376,12 @@ class MergedFolder:
             )
 
 
+def _inputs_of(dataset: Manifest | None) -> list[dict[str, Any]]:
+    return [{"kind": "dataset", "id": dataset.id, "digest": dataset.digest}] if dataset else []
+
+
 def _manifest_of(
-    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: RowChoice
+    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: Choice
 ) -> Manifest:
     """Return the manifest of the chosen rows, which is as old as the oldest of the parts."""
     manifests = [manifest for manifest in parts if manifest is not None]
@@ -507,7 +513,7 @@ def _is_there(target: Path, wanted: str) -> bool:
 
 
 def _refuse_conflicts(parts: MergeParts) -> None:
-    choices: dict[Kind, RowChoice] = {"run": parts.responses, "evaluation": parts.evaluations}
+    choices: dict[Kind, Choice] = {"run": parts.responses, "evaluation": parts.evaluations}
     count = sum(choice.conflicts for choice in choices.values())
     if count:
         texts = (
@@ -519,7 +525,7 @@ def _refuse_conflicts(parts: MergeParts) -> None:
         raise UserError(with_list(what, named, _MOST_NAMED, count), fix=fix)
 
 
-def _conflicts(parts: MergeParts, kind: Kind, choice: RowChoice) -> Iterator[str]:
+def _conflicts(parts: MergeParts, kind: Kind, choice: Choice) -> Iterator[str]:
     """Yield whose row it is, and where both are."""
     for places in choice.pairs:
         number, at = places[0]

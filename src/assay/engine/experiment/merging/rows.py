@@ -135,7 +135,7 @@ def _commits(logs: Sequence[RowsByCommit], prefer: Prefer | None) -> Any:
 Place = tuple[int, int]
 
 
-class RowChoice:
+class Choice:
     """`keep` are flags of the rows of each log, `lost` the keys that another log's row of other content stands for.
     `conflicts` counts those about which a person has to decide, `repeated` the equal ones; `pairs` are the places of
     the first conflicts (a log's number, and a row's there): of the row that would stay, and of the other. `present`
