@@ -202,10 +202,8 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
     the notebook: functions, and values that cannot change."""
     visited = {id(function)} if visited is None else visited
     state = hashlib.blake2b(digest_size=16)
-    whole = getattr(function, "__code__", None) or getattr(
-        type(function).__call__, "__code__", None
-    )
-    waiting = [whole]
+    called = type(function).__call__
+    waiting = [getattr(function, "__code__", None) or getattr(called, "__code__", None)]
     used: dict[str, None] = {}
     while waiting:
         code = waiting.pop()

@@ -144,8 +144,6 @@ def values_of(experiment: Experiment) -> Values:
     scorers, metrics = bind.bind_scorers(config, models), bind.bind_metrics(config)
     with experiment.trial_store() as store:
         dataset = experiment.ingest(store) if config.dataset is not None else None
-    parts = [*scorers, *metrics]
-    functions = [part.function for part in parts] + _functions_of(tasks, models)
     plain: Values = {
         "assay_lock": _LOCK_VERSION,
         "name": config.name,
@@ -153,23 +151,22 @@ def values_of(experiment: Experiment) -> Values:
         "samples": samples,
         "dataset": _dataset(config, dataset),
         "prompts": _prompts(config),
-        "models": [_model(config, models, number) for number in range(len(config.models))],
+        "models": _models(experiment, models),
         "tasks": [_task(task) for task in tasks],
         "scorers": [_scorer(scorer) for scorer in scorers],
         "metrics": [{**metric.plan(), "params": _params(metric.params)} for metric in metrics],
-        "packages": versions(functions),
+        "packages": versions(_functions_of([*scorers, *metrics], tasks, models)),
         "prices_as_of": table().as_of,
     }
-    served = served_of(experiment.folder)
-    for model in plain["models"]:
-        model["served"] = served.get(model["name"], UNKNOWN)
     return msgspec.json.decode(msgspec.json.encode(plain))
 
 
-def _functions_of(tasks: Iterable[Task], models: Mapping[str, Model]) -> list[Callable[..., Any]]:
-    """Return what the tasks and the models are made of."""
+def _functions_of(
+    bound: Iterable[Any], tasks: Iterable[Task], models: Mapping[str, Model]
+) -> list[Callable[..., Any]]:
+    """Return what scorers, metrics, tasks and models are made of."""
     made = [getattr(task, "function", type(task)) for task in tasks]
-    return [*made, *map(type, models.values())]
+    return [*(part.function for part in bound), *made, *map(type, models.values())]
 
 
 def _prompts(config: Config) -> list[Values]:
@@ -204,6 +201,12 @@ _SHAPE = (
     "sample",
     "shuffle",
 )
+
+
+def _models(experiment: Experiment, models: Mapping[str, Model]) -> list[Values]:
+    served, config = served_of(experiment.folder), experiment.config
+    entries = [_model(config, models, number) for number in range(len(config.models))]
+    return [{**entry, "served": served.get(entry["name"], UNKNOWN)} for entry in entries]
 
 
 def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:

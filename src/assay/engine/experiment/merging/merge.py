@@ -80,25 +80,25 @@ def one_plan(sources: Sequence[Source]) -> OnePlan:
     pairs = starmap(_differences, combinations(sources, 2))
     problems = list(dict.fromkeys(chain.from_iterable(pairs)))
     if problems:
-        what = "these are not parts of one plan, and nothing was written"
-        raise UserError(with_list(what, problems, _MOST_NAMED), fix=_FIX)
+        raise UserError(with_list(_NO_PLAN, problems, _MOST_NAMED), fix=_FIX)
     runs = [*map(_run, sources)]
     tasks: dict[str, Any] = {}
     scorers: dict[str, Any] = {}
     for source, run in zip(sources, runs, strict=True):
         tasks |= {name: task for name, task in _tasks(run).items() if name not in tasks}
         scorers |= _scorers(source)
-    several = any("player" in scorer for scorer in scorers.values())
     return OnePlan(
         tasks=list(tasks.values()),
         samples=runs[0].plan.get("samples", 1),
         imported=[run.plan["adopted"] for run in runs if "adopted" in run.plan],
         scorers=list(scorers.values()),
         config=_config(sources),
-        meets=several and any(set(_tasks(run)) != set(tasks) for run in runs),
+        meets=any("player" in each for each in scorers.values())
+        and any(set(_tasks(run)) != set(tasks) for run in runs),
     )
 
 
+_NO_PLAN = "these are not parts of one plan, and nothing was written"
 _FIX = "merge folders that were run with one config; `assay compare` and `assay diff` take different ones"
 
 
@@ -117,8 +117,8 @@ def _unequal_configs(first: Source, second: Source) -> Iterator[tuple[str, Any, 
     both = first.folder, second.folder
     configs = [comparable(folder / CONFIG) if folder else {} for folder in both]
     if all(configs):
-        agreed = [{key: config.get(key) for key in _AGREED} for config in configs]
-        yield from unequal("", *agreed)
+        for key in _AGREED:
+            yield from unequal(key, *(config.get(key) for config in configs))
 
 
 def _unequal_plans(first: Source, second: Source) -> Iterator[tuple[str, Any, Any]]:
