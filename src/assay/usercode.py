@@ -204,7 +204,7 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
     state = hashlib.blake2b(digest_size=16)
     called = type(function).__call__
     waiting = [getattr(function, "__code__", None) or getattr(called, "__code__", None)]
-    used: dict[str, None] = {}
+    used = dict[str, None]()
     while waiting:
         code = waiting.pop()
         if code is None:
