@@ -76,17 +76,16 @@ def finished_run(folder: str, place: str) -> None:
     from contextlib import AsyncExitStack
 
     from assay.api import experiment
-    from assay.engine.cluster.finish import finish
-    from assay.engine.cluster.open import open_generation
-    from assay.engine.cluster.worker import bind
+    from assay.engine.cluster.finish import Finish
+    from assay.engine.cluster.placement import Opening
     from assay.records import Manifest
 
     async def make() -> None:
         step = experiment(big_config(folder, place))
         root = step.by_workers.root  # type: ignore[union-attr]
         async with AsyncExitStack() as stack:
-            bound = bind(step, stack)
-            generation = await open_generation(root, step, bound, 250)
+            bound = step.open(stack)
+            generation = await Opening(root, step, bound, 250).run()
             line = b'{"item_id":"item-%d","sample_index":%d,"response":"%s","key":"%032x"}\n'
             for shard in range(generation.shards):
                 rows = [
@@ -102,7 +101,7 @@ def finished_run(folder: str, place: str) -> None:
                     complete=True,
                 )
                 root.objects.create(generation.finished(shard), msgspec.json.encode({"run": part}))
-            await finish(root, generation, step, bound)
+            await Finish(root, generation, step, bound).run()
 
     asyncio.run(make())
 

@@ -32,7 +32,6 @@ ALIKE = {  # further tests of a room, by folder
     "engine/aggregate": ("metrics",),
     "engine/cluster/engines": ("engine/cluster",),
     "engine/experiment/imports": ("engine/experiment",),
-    "engine/experiment/locks": ("engine/experiment",),
     "engine/experiment/merging": ("engine/experiment",),
     "engine/cluster/shares": ("engine/cluster",),
     "stats": ("metrics",),

@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from assay.engine.aggregate.aggregate import Aggregator
     from assay.engine.aggregate.measure import bind_metric
     from assay.engine.calls.stop import Stop
-    from assay.engine.cluster.place import evaluation
     from assay.engine.cluster.worker import work
     from assay.engine.evaluate.bind import bind_scorer
     from assay.engine.evaluate.evaluate import Evaluator
     from assay.engine.experiment.experiment import Experiment, Options, Result
     from assay.engine.experiment.imports.results import import_results as import_
-    from assay.engine.experiment.locks.lock import Locked
+    from assay.engine.experiment.locks import Locked
     from assay.engine.experiment.merging.merge import merge
     from assay.engine.experiment.plan import Plan
     from assay.engine.experiment.trust import trust
+    from assay.engine.place import evaluation
     from assay.engine.run.run import Runner
     from assay.examples import init
     from assay.models.local import local_models as local_list
@@ -107,13 +107,13 @@ _HOMES = {
     "engine.aggregate.measure": "bind_metric",
     "engine.calls.progress": "Progress=new_progress",
     "engine.cluster.engines.scripts": "script=worker_script",
-    "engine.cluster.place": "evaluation shard_of",
+    "engine.place": "evaluation shard_of",
     "engine.cluster.worker": "work",
     "engine.evaluate.bind": "bind_scorer",
     "engine.evaluate.evaluate": "Evaluator",
     "engine.experiment.experiment": "Experiment Options Result",
     "engine.experiment.imports.results": "import_results=import_",
-    "engine.experiment.locks.lock": "Locked",
+    "engine.experiment.locks": "Locked",
     "engine.experiment.merging.merge": "merge",
     "engine.experiment.plan": "Plan",
     "engine.experiment.trust": "trust",
@@ -164,14 +164,14 @@ def experiment(
     **options: Any,
 ) -> "Experiment":
     """A config bound to its folder, not yet run, with the options of `assay run` (see Options,
-    `cluster.place`).
+    `engine.place`).
 
     Without a config the arguments are one: rows, a function or a path as the dataset; functions, Model objects or
     `provider:name` as models; functions, names or mappings as scorers and metrics. Beside a config they replace what
     it says; only models that are all texts choose among the config's, as `-m` does.
     """
     from assay.config import Config, has_objects, load
-    from assay.engine.cluster.place import run_of
+    from assay.engine.place import run_of
     from assay.errors import UserError
 
     if source is not None and models is not None and not has_objects(models):
@@ -231,7 +231,7 @@ def lock(
 ) -> "Locked":
     """Write what determines the numbers of a config to `output`, by default beside it; arguments as
     those of `experiment`. `run(config, locked=True)` refuses anything else."""
-    from assay.engine.experiment.locks.lock import lock
+    from assay.engine.experiment.locks import lock
 
     return lock(experiment(source, **options), output)
 
@@ -261,7 +261,7 @@ def evaluate(
 ) -> "Result":
     """Score responses, then measure. Options: `output_dir`; `retry_errors`; `budget`, how many
     matches are played; `workers`, `shard` and `on`, by whom."""
-    from assay.engine.cluster.place import evaluation
+    from assay.engine.place import evaluation
     from assay.threads import run_blocking
 
     changes = _with_objects(overrides, evaluation_methods=scorers, metrics=metrics)
@@ -281,7 +281,7 @@ def aggregate(
 ) -> "Result":
     """Compute metrics from the evaluations of folders or files together; `metrics` replace the
     config's. Options are `retry_errors` and `workers`."""
-    from assay.engine.cluster.place import aggregation
+    from assay.engine.place import aggregation
     from assay.threads import run_blocking
 
     options["overrides"] = _with_objects(overrides, metrics=metrics)

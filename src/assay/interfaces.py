@@ -218,7 +218,8 @@ class Context(Protocol):
         step: str = "",
         **params: Any,
     ) -> Completion | None:
-        """What such a call was answered in an earlier run, if it was made; nobody is asked."""
+        """Return what such a call was answered in an earlier run, if it was made; nobody is
+        asked."""
         ...
 
     def model(self, named: "Model | str | None" = None) -> Model:

@@ -50,7 +50,7 @@ def _as_dict(found: Values, name: str) -> dict[str, Any]:
 def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Group:
     import numpy as np
 
-    counted = [(row, *verdict) for row in rows if (verdict := _counted(row)) is not None]
+    counted = [(row, *verdict) for row in rows if (verdict := _verdict(row)) is not None]
     counted.sort(
         key=lambda entry: (str(entry[0].get("item_id")), entry[0].get("sample_index") or 0)
     )
@@ -70,7 +70,7 @@ def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Grou
     )
 
 
-def _counted(row: Mapping[str, Any]) -> tuple[bool, float] | None:
+def _verdict(row: Mapping[str, Any]) -> tuple[bool, float] | None:
     """Passed and score; None for rows that do not count."""
     outcome, passed, score = verdict_of(row)
     if outcome in ("unparsed", "refused"):

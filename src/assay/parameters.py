@@ -37,8 +37,8 @@ def parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
-    """What stands for a function whose parameters may be set by any keyword (EEN's forms), but for those `taken` by the
-    engine."""
+    """Return what stands for a function whose parameters may be set by any keyword (EEN's forms),
+    but for those `taken` by the engine."""
 
     def view(**params: Any) -> None: ...
 

@@ -24,12 +24,13 @@ def each_of(paths: Paths) -> list[str | Path]:
 
 
 def is_remote(place: str | Path) -> bool:
-    """Whether a place is in a bucket, by its scheme. `file://` is a folder."""
+    """Return whether a place is in a bucket, by its scheme. `file://` is a folder."""
     return str(place).startswith(_SCHEMES)
 
 
 def is_foreign(place: str | Path) -> bool:
-    """Whether a place has a scheme that is none of ours: as a path it would be an odd folder here."""
+    """Return whether a place has a scheme that is none of ours: as a path it would be an odd folder
+    here."""
     return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(place))) and not str(place).startswith(
         (*_SCHEMES, "file://")
     )

@@ -201,7 +201,7 @@ class _Plan(msgspec.Struct):
     tasks: list[dict[str, Any]] | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _ManifestMetadata(msgspec.Struct):
     rows: dict[Kind, str | list[str]] | None = None
     faults: list[str] = []
     calibrations: dict[str, dict[str, Any]] = {}
@@ -210,7 +210,7 @@ class _Metadata(msgspec.Struct):
     calls: dict[str, dict[str, dict[str, Any]]] = {}
 
 
-class _Input(msgspec.Struct):
+class _ManifestInput(msgspec.Struct):
     kind: Kind | None = None
     id: str = ""
     partial: str = ""
@@ -219,9 +219,9 @@ class _Input(msgspec.Struct):
 class ManifestShape(msgspec.Struct):
     """The types of what is read of a manifest's inner parts, whose writer may be anybody."""
 
-    inputs: list[_Input]
+    inputs: list[_ManifestInput]
     plan: _Plan
-    metadata: _Metadata
+    metadata: _ManifestMetadata
 
 
 class Log(Protocol):
@@ -256,7 +256,7 @@ class Log(Protocol):
         ...
 
     def damage(self, manifest: Manifest) -> list[Damage]:
-        """What is not as it was when this manifest sealed the log."""
+        """Return what is not as it was when this manifest sealed the log."""
         ...
 
     def sync(self) -> None:

@@ -97,7 +97,7 @@ class Registry:
             path, _, attribute = name.rpartition(":")
             function = load_function(path, attribute, base=base, where=where)
         if function is None and "." in name:
-            function = _dotted(name, where)
+            function = _import_dotted(name, where)
         if function is None:
             raise self._unknown(name, where)
         return function
@@ -143,7 +143,7 @@ class Registry:
         return getattr(importlib.import_module(module), name)
 
     def of_format(self, name: str) -> Callable[..., Any] | None:
-        """What a format adds under this name, or None."""
+        """Return what a format adds under this name, or None."""
         namespace = name.partition(".")[0]
         if namespace in formats():
             file = f".{self.kind}" if namespace in formats(self.kind) else ""
@@ -173,7 +173,7 @@ def formats(file: str = "") -> list[str]:
 @cache
 def _entry_points(group: str) -> "dict[str, EntryPoint]":
     """Looked for once per process: it means reading the metadata of every installed package."""
-    if not _announced():
+    if not _has_plug_ins():
         return {}
     from importlib.metadata import entry_points
 
@@ -181,8 +181,9 @@ def _entry_points(group: str) -> "dict[str, EntryPoint]":
 
 
 @cache
-def _announced() -> bool:
-    """Whether any package has plug-ins for us: a look at the files costs a tenth of importlib.metadata's answer."""
+def _has_plug_ins() -> bool:
+    """Return whether any package has plug-ins for us: a look at the files costs a tenth of
+    importlib.metadata's answer."""
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")
@@ -218,7 +219,7 @@ def load_function(
     return function
 
 
-def _dotted(name: str, where: str) -> Callable[..., Any] | None:
+def _import_dotted(name: str, where: str) -> Callable[..., Any] | None:
     module, _, attribute = name.rpartition(".")
     if not all(part.isidentifier() for part in name.split(".")):
         return None

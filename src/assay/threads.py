@@ -47,7 +47,7 @@ class _Chunk:
                 self.started = time.monotonic()
         self.done()
 
-    def left(self, timeout: float) -> float:
+    def seconds_left(self, timeout: float) -> float:
         """Seconds that the current call still has."""
         return timeout - (time.monotonic() - self.started) if self.started else timeout
 
@@ -56,7 +56,7 @@ class _Chunk:
         ends as soon as it works in Python; what waits, or works in C, is ended when it comes back."""
         with self._lock:
             unfinished = len(self.results) < len(self.calls)
-            if timeout is None or (self.left(timeout) <= 0 and unfinished):
+            if timeout is None or (self.seconds_left(timeout) <= 0 and unfinished):
                 self.abandoned = True
                 if unfinished and self._thread:
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(
@@ -112,7 +112,7 @@ class Threads:
         self._start(chunk)
         while True:
             try:
-                wait = None if timeout is None else max(0.01, chunk.left(timeout))
+                wait = None if timeout is None else max(0.01, chunk.seconds_left(timeout))
                 await asyncio.wait_for(finished.wait(), wait)
                 return chunk.results
             except TimeoutError:

@@ -76,7 +76,8 @@ def is_built_in(function: Any) -> bool:
 
 
 def identity(function: Callable[..., Any]) -> str:
-    """What a function is: name and version for a built-in, the hash of its sources for a user's."""
+    """Return what a function is: name and version for a built-in, the hash of its sources for a
+    user's."""
     marks, plain = marks_of(function), inspect.unwrap(function)
     if isinstance(plain, partial):
         return (
@@ -92,19 +93,20 @@ def identity(function: Callable[..., Any]) -> str:
         file = None
     if file is None or not Path(file).is_file():
         return f"{module}.{name}#{_bytecode(plain)}"
-    captured = "" if _is_attribute(plain, module) else _captured(plain, set())
+    captured = "" if _is_attribute(plain, module) else _cells(plain, set())
     return f"{name}#{_hash(sources(Path(file).resolve(), module))}{captured and f'+{_digest(captured)}'}"
 
 
 def _is_attribute(function: Any, module: str) -> bool:
-    """Whether a module's file makes this very function, with all that it captured; a script's values may be given."""
+    """Return whether a module's file makes this very function, with all that it captured; a
+    script's values may be given."""
     held = (
         vars(sys.modules[module]).values() if module != "__main__" and module in sys.modules else ()
     )
     return any(value is function for value in held)
 
 
-def _captured(function: Any, visited: set[int]) -> str:
+def _cells(function: Any, visited: set[int]) -> str:
     """The plain values and functions that a closure captured and does not change; "" if there are none."""
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
     if code is None or not cells:
@@ -138,7 +140,7 @@ def _text_of(value: Any, visited: set[int]) -> str:
         return ""
     visited.add(id(value))
     file = value.__code__.co_filename
-    return (value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)) + _captured(
+    return (value.__qualname__ if Path(file).is_file() else _bytecode(value, visited)) + _cells(
         value, visited
     )
 
@@ -200,11 +202,9 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
     the notebook: functions, and values that cannot change."""
     visited = {id(function)} if visited is None else visited
     state = hashlib.blake2b(digest_size=16)
-    whole = getattr(function, "__code__", None) or getattr(
-        type(function).__call__, "__code__", None
-    )
-    waiting = [whole]
-    used: dict[str, None] = {}
+    called = type(function).__call__
+    waiting = [getattr(function, "__code__", None) or getattr(called, "__code__", None)]
+    used = dict[str, None]()
     while waiting:
         code = waiting.pop()
         if code is None:
@@ -228,7 +228,10 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
     ]
     beside += filter(
         None,
-        [_text_of(getattr(function, "__defaults__", None), visited), _captured(function, visited)],
+        [
+            _text_of(getattr(function, "__defaults__", None), visited),
+            _cells(function, visited),
+        ],
     )
     for text in beside:
         state.update(text.encode())
@@ -253,7 +256,8 @@ def _forget(files: list[Path], root: Path) -> None:
 
 
 def raised(error: BaseException) -> str:
-    """What user code raised, and where: the innermost line of its traceback that is not a library's or ours."""
+    """Return what user code raised, and where: the innermost line of its traceback that is not a
+    library's or ours."""
     import sysconfig
     import traceback
 

@@ -26,7 +26,7 @@ from threading import Lock
 
 LIBRARIES = "asyncio click csv decimal email.message jinja2 msgspec numpy ssl statistics uuid xxhash yaml zipfile"
 ASSAY = (
-    "assay.cli assay.config.loader assay.datasets.jsonl assay.demo.solver assay.engine.cluster.place "
+    "assay.cli assay.config.loader assay.datasets.jsonl assay.demo.solver assay.engine.place "
     "assay.engine.experiment.plan assay.metrics.pass_rate assay.models.demo assay.reports.progress "
     "assay.reports.run assay.reports.terminal assay.scorers.exact_match"
 )

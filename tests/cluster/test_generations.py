@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.engine.cluster import open as opening
+from assay.engine.cluster import placement as opening
 from assay.engine.cluster.worker import work
 from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.mirror import mirror

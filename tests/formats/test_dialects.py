@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.engine.experiment.imports.foreign import recognised
+from assay.engine.experiment.imports.foreign import read_known
 from assay.engine.experiment.imports.results import import_results
 from tests.cli.shell import Shell
 from tests.formats.exchanged import Rows, exported, read, rows_of, store, told
@@ -41,9 +41,9 @@ def experiment() -> Rows:
 def test_a_dialect_is_recognised_by_its_own_reader_alone(tmp_path: Path, dialect: str) -> None:
     store(tmp_path / "source", experiment())
     exported(tmp_path / "source", dialect, tmp_path / "files")
-    assert [each.format for each in recognised(tmp_path / "files")] == [dialect]
+    assert [each.format for each in read_known(tmp_path / "files")] == [dialect]
     files = [path for path in (tmp_path / "files").rglob("*") if path.is_file()]
-    assert {each.format for file in files for each in recognised(file)} <= {dialect}
+    assert {each.format for file in files for each in read_known(file)} <= {dialect}
 
 
 @pytest.mark.parametrize(("first", "second"), [*permutations(DIALECTS, 2)])

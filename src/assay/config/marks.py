@@ -15,10 +15,13 @@ Level = Annotated[float, Meta(gt=0, lt=1)]
 Text = Annotated[str, Meta(min_length=1)]
 
 
+PathKind = Literal["read", "written", "placed", "code", "template", "data", "given"]
+
+
 class PathMark(NamedTuple):
     """That a text is a path; `kind` names the way to make it absolute (see `paths`)."""
 
-    kind: Literal["read", "written", "placed", "code", "template", "data"]
+    kind: PathKind
 
 
 class ParamsMark(NamedTuple):
@@ -34,23 +37,23 @@ CodePath = Annotated[Text, PathMark("code")]  # `file.py:function`, or else a na
 TemplatePath = Annotated[str, PathMark("template")]  # a file, or else the text itself
 # files or patterns; what else it is depends on the type
 DataPath = Annotated[str | list[str], PathMark("data")]
+GivenPath = Annotated[Text, PathMark("given")]  # mostly a name; a path stays as it is
 
 
 def model_paths(model: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "path": WrittenPath if model.get("type") == "record" else ReadPath,
-        "of": {"path": ReadPath},
+        "of": {"type": GivenPath, "path": ReadPath},
     }
 
 
 def method_paths(method: Mapping[str, Any]) -> dict[str, Any]:
-    """The files that a judge or a decider of matches is made from."""
+    """Return the files that a judge or a decider of matches is made from."""
     kind = str(method.get("type"))
-    paths: dict[str, Any] = (
-        {"prompt": TemplatePath} if "judge" in kind or kind == "pairwise" else {}
-    )
-    if kind == "pairwise":
-        paths["decide"] = CodePath
-        if method["params"].get("decide") == "people":
-            paths["labels"] = ReadPath
-    return paths
+    pairwise = kind == "pairwise"
+    by_people = pairwise and method["params"].get("decide") == "people"
+    return {
+        "prompt": TemplatePath if "judge" in kind or pairwise else GivenPath,
+        "decide": CodePath if pairwise else GivenPath,
+        "labels": ReadPath if by_people else GivenPath,
+    }

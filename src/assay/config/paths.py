@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from assay import reading
-from assay.config.marks import ParamsMark, PathMark
+from assay.config.marks import ParamsMark, PathKind, PathMark
 from assay.config.source import Document, Key, core_type, similar_files
 from assay.config.types import Config, DatasetConfig
 
@@ -33,48 +33,81 @@ _PLACES = ("written", "placed", "data")  # what may be in a bucket
 _FILE_TYPES = ("jsonl", "json", "csv", "tsv", "parquet", "function")
 
 
-class _Place(NamedTuple):
-    """Where a path stands: its key, the mapping that holds it, and whether the files of datasets must exist."""
+class NamedFile(NamedTuple):
+    """Where a config's plain data names a file: the key, the mapping or list that holds the text,
+    the mapping that the key is of, and how it is marked."""
 
     key: Key
-    holder: dict[str, Any]
+    holder: Any
+    entry: dict[str, Any]
+    kind: PathKind
+
+    @property
+    def text(self) -> str:
+        return self.holder[self.key[-1]]
+
+    def write_text(self, text: str) -> None:
+        self.holder[self.key[-1]] = text
+
+
+class _Place(NamedTuple):
+    """Where a path is: its key, the mapping that it is of, and whether the files of datasets must exist."""
+
+    key: Key
+    entry: dict[str, Any]
     document: Document
     files_needed: bool
 
 
+def named_files(
+    data: dict[str, Any], struct: type[Struct] = Config, at: Key = ()
+) -> Iterator[NamedFile]:
+    """Yield the texts of a config that its types mark as paths; `at` is where `data` is."""
+    yield from _walk(_fields(struct), data, at)
+
+
 def resolve_paths(document: Document, *, files_needed: bool) -> None:
     """Make every path but those of prompts, which are read, absolute, and report files that do not exist."""
-    fields = _fields(Config)
-    del fields["prompts"]
-    _walk(fields, _Place((), document.data, document, files_needed))
+    for named in named_files(document.data):
+        if named.key[0] != "prompts":
+            _resolve(named, document, files_needed)
 
 
 def resolve_dataset(
     dataset: dict[str, Any], document: Document, files_needed: bool, at: Key
 ) -> None:
-    """Make the paths of a dataset absolute; `at` is where it stands."""
-    _walk(_fields(DatasetConfig), _Place(at, dataset, document, files_needed))
+    """Make the paths of a dataset absolute; `at` is where it is."""
+    for named in named_files(dataset, DatasetConfig, at):
+        _resolve(named, document, files_needed)
 
 
 def _fields(struct: type[Struct]) -> dict[str, Any]:
     return {field.name: field.type for field in msgspec.structs.fields(struct)}
 
 
-def _walk(fields: Mapping[str, Any], at: _Place) -> None:
+def _walk(fields: Mapping[str, Any], holder: dict[str, Any], at: Key) -> Iterator[NamedFile]:
     for name, hint in fields.items():
-        value, key = at.holder.get(name), (*at.key, name)
+        value, key = holder.get(name), (*at, name)
         mark = _mark(hint)
-        if value is None:
-            continue
         if isinstance(mark, PathMark):
-            at.holder[name] = _resolved(mark, value, at._replace(key=key))
+            texts = enumerate(value) if isinstance(value, list) and mark.kind == "data" else ()
+            yield from (
+                NamedFile((*key, n), value, holder, mark.kind)
+                for n, text in texts
+                if _is_text(text)
+            )
+            if _is_text(value):
+                yield NamedFile(key, holder, holder, mark.kind)
         elif isinstance(value, dict):
-            _walk(_inner(hint, mark, at.holder), at._replace(key=key, holder=value))
+            yield from _walk(_inner(hint, mark, holder), value, key)
         elif get_origin(core := core_type(hint)) is list:
             for n, entry in mappings(value):
-                _walk(
-                    _inner(get_args(core)[0], None, entry), at._replace(key=(*key, n), holder=entry)
-                )
+                yield from _walk(_inner(get_args(core)[0], None, entry), entry, (*key, n))
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether this is a text that says something; wrong types are found later."""
+    return isinstance(value, str) and value != ""
 
 
 def _mark(hint: Any) -> PathMark | ParamsMark | None:
@@ -83,7 +116,7 @@ def _mark(hint: Any) -> PathMark | ParamsMark | None:
 
 
 def _inner(hint: Any, mark: ParamsMark | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields of a mapping: those of its Struct, or those that its mark names."""
+    """Return the fields of a mapping: those of its Struct, or those that its mark names."""
     if mark is not None:
         return mark.fields(entry)
     if isinstance(hint, dict):
@@ -92,21 +125,15 @@ def _inner(hint: Any, mark: ParamsMark | None, entry: Mapping[str, Any]) -> Mapp
     return _fields(core) if isinstance(core, type) and issubclass(core, Struct) else {}
 
 
-def _resolved(mark: PathMark, value: Any, at: _Place) -> Any:
-    if isinstance(value, list) and mark.kind == "data":
-        return [
-            _resolved(mark, path, at._replace(key=(*at.key, n))) for n, path in enumerate(value)
-        ]
-    if (
-        not isinstance(value, str)
-        or not value
-        or (mark.kind in _PLACES and reading.is_remote(value))
-    ):
-        return value
-    return _WAYS[mark.kind](value.removeprefix("file://"), at)
+def _resolve(named: NamedFile, document: Document, files_needed: bool) -> None:
+    text = named.text
+    if named.kind == "given" or (named.kind in _PLACES and reading.is_remote(text)):
+        return
+    at = _Place(named.key, named.entry, document, files_needed)
+    named.write_text(_WAYS[named.kind](text.removeprefix("file://"), at))
 
 
-def _written(text: str, at: _Place) -> str:
+def _output_path(text: str, at: _Place) -> str:
     if reading.is_foreign(text):
         at.document.report(
             f"nothing can be written to {text!r}", at.key, "give a folder, or s3://, gs:// or az://"
@@ -132,7 +159,7 @@ def _data(text: str, at: _Place) -> str:
     before = len(at.document.problems)
     path = absolute(text, at.key, at.document)
     exists = "\0" not in path and os.path.exists(path)
-    is_file = at.holder.get("type") in (*_FILE_TYPES, "")
+    is_file = at.entry.get("type") in (*_FILE_TYPES, "")
     if not is_file or exists or not at.files_needed or len(at.document.problems) > before:
         return path if exists or is_file else text
     if not glob.has_magic(path):
@@ -144,7 +171,7 @@ def _data(text: str, at: _Place) -> str:
 
 _WAYS: dict[str, Callable[[str, _Place], str]] = {
     "read": lambda text, at: existing(text, at.key, at.document),
-    "written": _written,
+    "written": _output_path,
     "placed": lambda text, at: absolute(text, at.key, at.document),
     "code": _code,
     "template": _template,
@@ -153,7 +180,8 @@ _WAYS: dict[str, Callable[[str, _Place], str]] = {
 
 
 def is_template_file(text: str, key: Key, document: Document) -> bool:
-    """Whether a prompt's text is a file: one that exists, or one that can only be meant as a path."""
+    """Return whether a prompt's text is a file: one that exists, or one that can only be meant as a
+    path."""
     if not text or len(text) > 1000 or "\n" in text or "\0" in text or "{{" in text:
         return False
     if text.lower().endswith(_TEMPLATE_SUFFIXES) and not any(map(str.isspace, text)):

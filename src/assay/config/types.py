@@ -12,6 +12,7 @@ from assay.config.marks import (
     CodePath,
     Count,
     DataPath,
+    GivenPath,
     Level,
     Natural,
     NotNegative,
@@ -79,7 +80,7 @@ class DatasetConfig(Section, frozen=True):
     """Where the items come from: files (their type follows from the suffix), `name` for types `hf` and `stored`, or a
     function of `path` or `module`; what is done to rows, in this order from `fields` on; where their `media` are."""
 
-    type: str = ""
+    type: Annotated[str, PathMark("given")] = ""
     path: DataPath = ""
     name: str = ""
     subset: str = ""
@@ -130,7 +131,7 @@ class PlugInConfig(Section, frozen=True):
     """A plug-in by its name in `type`, or, as `custom`, a function of `path` or of `module`."""
 
     name: Text
-    type: Text
+    type: GivenPath
     path: ReadPath = ""
     module: str = ""
     function_name: str = ""
@@ -208,7 +209,7 @@ class GateConfig(Section, frozen=True):
     """A condition that `assay gate` checks: a metric (the config's, or a plug-in) of the rows with these facet values
     against bounds or a baseline experiment, or a judge's calibration. Null bounds are not checked."""
 
-    metric: Text = "mean"
+    metric: GivenPath = "mean"
     label: str = ""
     facets: dict[str, Any] = {}
     min: float | None = None
@@ -226,7 +227,7 @@ class TaskConfig(Section, frozen=True):
     name: Text
     path: ReadPath = ""
     function_name: str = ""
-    function: str = ""
+    function: Annotated[str, PathMark("given")] = ""
     graph: ReadPath = ""
     params: dict[str, Any] = {}
 
@@ -235,7 +236,7 @@ class OutputConfig(Section, frozen=True):
     """What is written after a run, in a format of `assay export`: `table` to the file or folder `path`, by default
     within the output folder; `params` are the format's own."""
 
-    type: Text
+    type: GivenPath
     table: Text = "responses"
     path: WrittenPath = ""
     params: dict[str, Any] = {}

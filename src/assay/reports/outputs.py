@@ -81,7 +81,7 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
     "run": (*_EVENTS, _RESULT, "engine.experiment.plan:Plan"),
     "plan": ("engine.experiment.plan:Plan",),
     "validate": ("reports.outputs:Validated",),
-    "lock": ("engine.experiment.locks.lock:Locked",),
+    "lock": ("engine.experiment.locks:Locked",),
     "evaluate": (*_EVENTS, _RESULT),
     "aggregate": (_RESULT,),
     "merge": ("engine.experiment.merging.merge:Merged",),

@@ -247,7 +247,7 @@ def _rate(lane: LaneProgress) -> str:
 
 
 def _time_left(lane: LaneProgress) -> str:
-    seconds = None if lane.ended else lane.left()
+    seconds = None if lane.ended else lane.seconds_left()
     if seconds is None:
         return "–"
     minutes, seconds = divmod(int(seconds + 0.5), 60)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from assay.analysis.verify.verify import Tally, Verified
-from assay.engine.experiment.locks.lock import Locked
+from assay.engine.experiment.locks import Locked
 from assay.reports.sheet import (
     Cell,
     Line,

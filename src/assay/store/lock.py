@@ -10,6 +10,8 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -101,3 +103,19 @@ def _refusal(folder: Path, line: bytes) -> LockedError:
         where=str(folder),
         fix=f"wait until it has ended, or stop it there with `kill {holder.pid}`",
     )
+
+
+@contextmanager
+def patient(lock: AbstractContextManager[None], seconds: float = 600.0) -> Generator[None]:
+    """Hold a lock for which one waits: another process holds it that makes the same thing."""
+    end = time.monotonic() + seconds
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock)
+                break
+            except LockedError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.1)
+        yield

@@ -13,7 +13,7 @@ from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import bind_scorer
 from assay.engine.evaluate.directions import LOWER, Directions
-from assay.engine.evaluate.evaluate import planned
+from assay.engine.evaluate.evaluate import scorer_plan
 from assay.errors import UserError
 from assay.metrics.best_of_k import best_of_k
 from assay.records import Manifest
@@ -124,9 +124,9 @@ def test_a_scorer_of_ones_own_declares_it() -> None:
 
     bound = bind_scorer(distance)
     assert bound.lower_is_better
-    assert planned(bound)[LOWER] is True
+    assert scorer_plan(bound)[LOWER] is True
     manifest = Manifest(
-        kind="evaluation", id="e", plan={"scorers": [planned(bound) | {"name": "renamed"}]}
+        kind="evaluation", id="e", plan={"scorers": [scorer_plan(bound) | {"name": "renamed"}]}
     )
     assert Directions([manifest]).lower(["renamed"])
     assert not Directions([manifest]).lower(["renamed", "exact_match"])

@@ -117,7 +117,7 @@ def test_capacity_that_grows_is_found() -> None:
 def test_a_limit_that_nobody_reached_does_not_grow() -> None:
     adaptive = Adaptive(1000)
     for _ in range(500):
-        adaptive.finished(adaptive.sent(3), False)
+        adaptive.end(adaptive.begin(3), False)
     assert adaptive.limit == Adaptive.START
 
 
@@ -125,14 +125,14 @@ def test_a_limit_that_nobody_reached_does_not_grow() -> None:
 def test_the_ceiling_holds(ceiling: int) -> None:
     adaptive = Adaptive(ceiling)
     for _ in range(200):
-        adaptive.finished(adaptive.sent(ceiling), False)
+        adaptive.end(adaptive.begin(ceiling), False)
     assert adaptive.limit == ceiling
 
 
 def test_no_refusals_bring_it_below_one() -> None:
     adaptive = Adaptive(64)
     for _ in range(500):
-        adaptive.finished(adaptive.sent(1), True)
+        adaptive.end(adaptive.begin(1), True)
     assert adaptive.limit == 1
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from assay.config import load
 from assay.config.providers import providers, table
-from assay.engine.calls.budget import Budget, Spent, spent_before
+from assay.engine.calls.budget import Budget, Spending, spent_before
 from assay.engine.calls.lanes import Lane, cost_of
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.experiment.models import price_of
@@ -58,7 +58,7 @@ def test_prompts_that_were_underestimated_are_estimated_higher() -> None:
 
 def test_what_earlier_runs_paid_counts() -> None:
     async def scenario() -> None:
-        budget = Budget(usd=0.01, spent=Spent(usd=0.0099))
+        budget = Budget(usd=0.01, spent=Spending(usd=0.0099))
         with pytest.raises(BudgetError) as caught:
             await budget.reserve(ASK, Price(1000.0, 1000.0))
         assert caught.value.exit_code == 5

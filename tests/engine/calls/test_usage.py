@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.engine.calls.budget import Budget, Spent
+from assay.engine.calls.budget import Budget, Spending
 from assay.errors import BudgetError
 from assay.interfaces import Price, Request
 from assay.reports.sheet import cost_text
@@ -94,6 +94,6 @@ def test_small_amounts_keep_their_digits(cost: float, text: str) -> None:
 
 
 def test_a_small_budget_is_told_with_enough_digits() -> None:
-    budget = Budget(usd=0.00002, spent=Spent(usd=0.0000151))
+    budget = Budget(usd=0.00002, spent=Spending(usd=0.0000151))
     with pytest.raises(BudgetError, match=r"0\.00001510 of 2e-05 US dollars"):
         asyncio.run(budget.reserve(Request([{"role": "user", "content": "x" * 400}]), Price(1, 1)))

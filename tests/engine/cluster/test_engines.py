@@ -14,7 +14,7 @@ import yaml
 
 import assay
 from assay.config import RayConfig, load
-from assay.engine.cluster.engines.ray import connected, fitting
+from assay.engine.cluster.engines.ray import connect, fitting
 from assay.engine.cluster.engines.scripts import script
 from assay.errors import ConfigError, UserError
 from assay.server import Options, running
@@ -177,7 +177,7 @@ def test_how_many_workers_fit() -> None:
 def test_without_ray_the_line_that_installs_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError) as caught:
-        connected(RayConfig())
+        connect(RayConfig())
     assert caught.value.fix == "pip install 'assay-eval[ray]'"
 
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from assay.engine.calls.budget import Spent
+from assay.engine.calls.budget import Spending
 from assay.engine.calls.pace import Bucket, Pace
 from assay.engine.cluster.shares.ledger import WHOLE
 from assay.engine.cluster.shares.shares import Shares
@@ -452,7 +452,7 @@ def test_a_lost_reply_is_not_a_second_slice(clock: Clock) -> None:
 
 def test_what_was_spent_before_and_what_rows_of_a_dead_worker_cost(clock: Clock) -> None:
     objects = Memory()
-    one, other = (Worker(name, objects, clock, before=lambda: Spent(20)) for name in "ab")
+    one, other = (Worker(name, objects, clock, before=lambda: Spending(20)) for name in "ab")
     one.join()
     other.join()
     beats(clock, one, other)

@@ -11,7 +11,7 @@ import pytest
 import assay
 from assay import usercode
 from assay.config import load, resolved
-from assay.engine.cluster.shipping import STAYS, localised, materialise, ship, variables
+from assay.engine.cluster.shipping import STAYS, materialise, ship, variables, with_local_paths
 from assay.engine.cluster.worker import work
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.run.plan import describe, plan_digest
@@ -103,7 +103,7 @@ def _keys(experiment: Experiment, items: Path) -> dict[str, Any]:
 
 def _loaded(data: dict[str, Any], paths: dict[str, str], items: Path) -> Experiment:
     """As a worker loads a plan's config: the files from its own folder, the items from the store."""
-    local = localised(data, paths)
+    local = with_local_paths(data, paths)
     return Experiment(load({**local, "dataset": {"type": "jsonl", "path": str(items)}}))
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from assay import registry
 from assay.engine.evaluate.bind import Case, Form, bind_scorer
-from assay.engine.evaluate.cases import Call, failed
+from assay.engine.evaluate.cases import Call, failure_label
 from assay.engine.evaluate.rows import labels_of, rows_of
 from assay.errors import TransientError, UserError
 from assay.interfaces import Score
@@ -174,7 +174,7 @@ def rows(
 ) -> list[Evaluation]:
     bound = bind_scorer(lambda item, response: True, name="mine")
     case = Case(Item(id="i"), [Response(item_id="i", metadata={"model_id": "m"}, **response)])
-    settled = None if case.responses[0].outcome == "ok" else failed(case.responses[0])
+    settled = None if case.responses[0].outcome == "ok" else failure_label(case.responses[0])
     return rows_of(Call(bound, case, b"k", settled=settled), (result, error), 0.5)
 
 

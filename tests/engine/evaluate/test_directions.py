@@ -15,7 +15,7 @@ from assay.config import load
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.directions import Directions, checked_scale
-from assay.engine.evaluate.evaluate import planned
+from assay.engine.evaluate.evaluate import scorer_plan
 from assay.engine.experiment.bind import bind_metrics, bind_scorers
 from assay.engine.experiment.evaluate import evaluate
 from assay.errors import ConfigError, UserError
@@ -80,7 +80,7 @@ def test_a_plan_says_what_the_name_does_not() -> None:
     assert bind_scorer(wer, name="mine").declared["scale"] == (0, None)
     bound = declared(scale=(1, 5))
     manifest = Manifest(
-        kind="evaluation", id="e", plan={"scorers": [planned(bound) | bound.declared]}
+        kind="evaluation", id="e", plan={"scorers": [scorer_plan(bound) | bound.declared]}
     )
     read = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)
     assert Directions([read]).scale(["rating"]) == (1, 5)
@@ -119,15 +119,15 @@ def test_a_config_wins(tmp_path: Path) -> None:
     plain = config({}, {})
     (scorer,), (metric,) = bind_scorers(plain, {}), bind_metrics(plain)
     assert scorer.declared["scale"] == metric.scale == (0, 10)
-    assert planned(scorer)["lower_is_better"] is True
+    assert scorer_plan(scorer)["lower_is_better"] is True
     told = config({"scale": [1, 5], "lower_is_better": False}, {"scale": [None, 5]})
     (other,), (changed,) = bind_scorers(told, {}), bind_metrics(told)
-    assert planned(other) == planned(scorer)
+    assert scorer_plan(other) == scorer_plan(scorer)
     assert other.declared == {"scale": (1, 5), "lower_is_better": False}
     assert changed.scale == (None, 5)
     assert other.identity == scorer.identity
     manifest = Manifest(
-        kind="evaluation", id="e", plan={"scorers": [planned(other) | other.declared]}
+        kind="evaluation", id="e", plan={"scorers": [scorer_plan(other) | other.declared]}
     )
     assert not Directions([manifest]).lower(["stars"])
     assert Directions([manifest]).scale(["stars"]) == (1, 5)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.engine.evaluate.matches import Matches
+from assay.engine.evaluate.matches import MatchCalls
 from assay.errors import AssayError, ConfigError, UserError
 from assay.interfaces import Log
 from assay.records import Response
@@ -328,7 +328,7 @@ def test_an_evaluation_that_broke_off_remembers_its_runs(
 ) -> None:
     a, b, c = (field.run(name, length) for length, name in enumerate("abc"))
     with monkeypatch.context() as patched:
-        patched.setattr("assay.engine.evaluate.job.rows_of", lambda *_: 1 / 0)
+        patched.setattr("assay.engine.evaluate.evaluate.rows_of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             field.play(a, b)
     field.play(c)
@@ -533,7 +533,7 @@ def test_the_matches_are_those_of_a_brute_force(
     scorer.both_seats = both
     if len({cell[0] for cell in cells}) < 2:
         return
-    matches = Matches(scorer, logs, ItemIndex(items))
+    matches = MatchCalls(scorer, logs, ItemIndex(items))
     calls = list(matches.calls())
     found = Counter(
         (*(call.players or ()), call.case.item.id, call.case.responses[0].sample_index, call.seat)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import assay
-from assay.engine.experiment.locks import packages
-from assay.engine.experiment.locks.lock import Locked, drift, read_lock
+from assay.engine.experiment import locks as packages
+from assay.engine.experiment.locks import Locked, drift, read_lock
 from assay.errors import RunFailed, UserError
 from assay.server import Options, running
 from tests.analysis.verify.lab import CODE, config_of

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from assay.engine.run.plan import Selection, cells, describe, estimated_tokens, marked, plan_digest
+from assay.engine.run.plan import (
+    Selection,
+    cells,
+    describe,
+    estimated_tokens,
+    marked_cells,
+    plan_digest,
+)
 from assay.interfaces import Answer, Context, Work
 from assay.records import Item
 
@@ -67,7 +74,7 @@ def test_an_item_that_cannot_be_prepared_keeps_its_cells() -> None:
 def test_a_selection_narrows_what_runs_and_not_the_plan(
     selection: Selection, expected: int
 ) -> None:
-    found = list(marked(TASKS, ITEMS, 2, selection))
+    found = list(marked_cells(TASKS, ITEMS, 2, selection))
     assert len(found) == 12
     assert sum(selected for _, selected in found) == expected
 

@@ -16,6 +16,7 @@ from assay.engine.calls.usage import CALLS, USAGE, Usage
 from assay.engine.cluster.root import Root
 from assay.engine.cluster.status import LaneStatus, WorkerStatus, sum_lanes
 from assay.engine.experiment.resolve import folders_at
+from assay.engine.experiment.status import Status
 from assay.errors import AssayError, UserError
 from assay.records import manifest_sections
 from assay.shown import Shown
@@ -58,19 +59,6 @@ class RunStatus(Shown, kw_only=True):
     waiting: list[str] = []
     notes: list[str] = []
     workers: list[WorkerLine] = []
-    models: dict[str, LaneStatus] = {}
-
-
-class _StatusFile(msgspec.Struct):
-    """What `status.json` says."""
-
-    step: str = ""
-    rate: float = 0.0
-    left_seconds: float | None = None
-    tokens: int = 0
-    cost: float | None = None
-    waiting: str = ""
-    notes: list[str] = []
     models: dict[str, LaneStatus] = {}
 
 
@@ -241,9 +229,9 @@ def _of_folder(folder: Path, path: str) -> RunStatus:
         raise UserError(
             "there is no experiment here", where=path, fix="assay ls lists those below a folder"
         )
-    now = _StatusFile()
+    now = Status()
     with suppress(OSError, ValueError, RecursionError):
-        now = msgspec.json.decode(reading.content(folder / "status.json"), type=_StatusFile)
+        now = msgspec.json.decode(reading.content(folder / "status.json"), type=Status)
     run = RunStatus(
         path=path,
         state=listed.state,

@@ -4,7 +4,6 @@ The rows are read once, as columns. The order of rows on disk changes no number 
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
@@ -24,15 +23,13 @@ from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.aggregate.planned import Planned
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import CALIBRATIONS, Judges
+from assay.engine.run.artefact import close_artefact, input_of, new_manifest
 from assay.engine.run.evidence import PARTIAL, DamagedError, partial_of
 from assay.engine.run.plan import is_finished
-from assay.errors import UserError
 from assay.interfaces import Log, Store
-from assay.records import Kind, Manifest, MetricRow
-from assay.registry import nearest
+from assay.records import Kind, MetricRow
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
-from assay.store.seal import seal
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import unknown
 from assay.store.table.labels import Columns, Reader, narrowed
@@ -84,7 +81,6 @@ class Aggregator:
     ) -> list[MetricRow]:
         """The metric rows of these evaluations taken together, in order of metric, facet values and label."""
         name = settings.get("name", "")
-        started = time.time()
         inputs = self._inputs(evaluations)
         plan = {"metrics": [bound.plan() for bound in metrics]}
         wanted = digest("aggregation", canonical((plan, inputs))).hex()
@@ -98,32 +94,20 @@ class Aggregator:
             ):
                 self._check_seals(evaluations)
                 return repository.metrics(aggregation)
+            manifest = new_manifest(
+                old, "aggregation", aggregation, plan, name=name, digest=wanted, inputs=inputs
+            )
             rows, count = self._rows(
                 evaluations, metrics, settings.get("runs"), settings.get("datasets")
             )
-            partial = partial_of(
-                self.store.manifest("evaluation", evaluation) for evaluation in evaluations
-            )
-            if partial:
+            manifests = [self.store.manifest("evaluation", each) for each in evaluations]
+            if partial := partial_of(manifests):
                 rows = [{**row, PARTIAL: partial} for row in rows]
             repository.write(aggregation, rows)
-            manifest = Manifest(
-                kind="aggregation",
-                id=aggregation,
-                name=name or (old.name if old else ""),
-                created=old.created if old else started,
-                started=started,
-                ended=time.time(),
-                complete=True,
-                digest=wanted,
-                planned=len(rows),
-                present=len(rows),
-                counts={"metrics": len(rows), "evaluations": count},
-                inputs=inputs,
-                plan=plan,
-            )
-            seal(manifest, self.store.log("aggregation", aggregation))
-            self.store.put_manifest(manifest)
+            manifest.complete, manifest.planned = True, len(rows)
+            manifest.present = len(rows)
+            manifest.counts = {"metrics": len(rows), "evaluations": count}
+            close_artefact(self.store, manifest)
         return rows
 
     def _check_seals(self, evaluations: Sequence[str]) -> None:
@@ -138,29 +122,12 @@ class Aggregator:
                 raise DamagedError(damage[0])
 
     def _inputs(self, evaluations: Sequence[str]) -> list[dict[str, Any]]:
-        inputs: list[dict[str, Any]] = []
-        for evaluation in evaluations:
-            manifest = self.store.manifest("evaluation", evaluation)
-            segments = self.store.log("evaluation", evaluation).segments()
-            if manifest is None and not segments:
-                known = nearest(evaluation, self.store.ids("evaluation"))
-                raise UserError(
-                    f"there is no evaluation {evaluation!r}", fix=known or "evaluate a run first"
-                )
-            stats = [[segment.name, segment.size, segment.mtime_ns] for segment in segments]
-            entry = {
-                "kind": "evaluation",
-                "id": evaluation,
-                "digest": manifest.digest if manifest else "",
-                "rows": stats,
-            }
-            if partial := partial_of([manifest]):
-                entry[PARTIAL] = partial
+        inputs = [input_of(self.store, "evaluation", evaluation) for evaluation in evaluations]
+        for entry in inputs:
+            manifest = self.store.manifest("evaluation", entry["id"])
             if manifest is not None and CALIBRATIONS in manifest.metadata:
-                entry[CALIBRATIONS] = digest(
-                    "calibrations", canonical(manifest.metadata[CALIBRATIONS])
-                ).hex()
-            inputs.append(entry)
+                found = canonical(manifest.metadata[CALIBRATIONS])
+                entry[CALIBRATIONS] = digest("calibrations", found).hex()
         return inputs
 
     def _rows(

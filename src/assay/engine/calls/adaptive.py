@@ -38,12 +38,12 @@ class Adaptive:
         self._share_before_test: float | None = None
         self._credit = 1.0
 
-    def sent(self, in_flight: int) -> int:
+    def begin(self, in_flight: int) -> int:
         """A token to hand back to `finished`; `in_flight` counts this call too."""
         self._most = max(self._most, in_flight)
         return self._epoch
 
-    def finished(self, token: int, overloaded: bool, cheap: bool = True) -> None:
+    def end(self, token: int, overloaded: bool, cheap: bool = True) -> None:
         """`cheap`: refusals cost nothing but themselves; where each one stops the lane for a while, none is risked."""
         if token != self._epoch:
             if overloaded and token == self._burst:
@@ -55,7 +55,7 @@ class Adaptive:
         if self._share_before_test is not None:
             self._judge(self._share_before_test)
         elif overloaded and not self._is_noise() and not (cheap and self._forgive()):
-            self._refused()
+            self._note_refusal()
         elif self._calls >= max(20 if self.noise else 8, self.limit):
             self._end_window(cheap)
 
@@ -70,7 +70,7 @@ class Adaptive:
         self._credit -= forgiven
         return forgiven
 
-    def _refused(self) -> None:
+    def _note_refusal(self) -> None:
         if self.limit > self._plateau or self._plateau == INFINITE:
             self._patience = min(2 * self._patience, self.MOST_PATIENCE)
         if self._plateau != INFINITE and self.limit <= self._plateau:

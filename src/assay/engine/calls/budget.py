@@ -24,7 +24,7 @@ CHARACTERS_PER_TOKEN = 4
 UNKNOWN_ANSWER = 256
 
 
-class Spent(msgspec.Struct):
+class Spending(msgspec.Struct):
     """Tokens and US dollars; `unpriced` calls had tokens but no known price."""
 
     tokens: int = 0
@@ -48,12 +48,12 @@ class Budget:
         usd: float | None = None,
         tokens: int | None = None,
         seconds: float | None = None,
-        spent: Spent | None = None,
+        spent: Spending | None = None,
     ) -> None:
         self.usd = usd
         self.tokens = tokens
         self.seconds = seconds
-        self.spent = spent or Spent()
+        self.spent = spent or Spending()
         self.exhausted: BudgetError | None = None
         self._reserved_tokens = 0
         self._reserved_usd = 0.0
@@ -118,7 +118,8 @@ class Budget:
         self._wake()
 
     async def _more(self, wanted: Reserved) -> bool:
-        """Whether it is worth looking again whether this fits: a part of a budget may have become larger."""
+        """Return whether it is worth looking again whether this fits: a part of a budget may have
+        become larger."""
         return False
 
     def _usual_answer(self) -> int:
@@ -136,12 +137,12 @@ class Budget:
             return "usd"
         return ""
 
-    def _used(self) -> tuple[Spent, int | None, float | None]:
-        """What was spent, of how many tokens and dollars."""
+    def _spending(self) -> tuple[Spending, int | None, float | None]:
+        """Return what was spent, of how many tokens and dollars."""
         return self.spent, self.tokens, self.usd
 
     def _exhaust(self, which: str) -> None:
-        spent, tokens, usd = self._used()
+        spent, tokens, usd = self._spending()
         used = {
             "seconds": f"{self.seconds:g} seconds" if self.seconds is not None else "",
             "tokens": f"{spent.tokens:,} of {tokens:,} tokens" if tokens is not None else "",
@@ -162,7 +163,7 @@ class Budget:
 
 
 def _digits(usd: float) -> int:
-    """How many a small budget needs to be told from what was spent of it."""
+    """Return how many digits tell a small budget from what was spent of it."""
     return 4 if usd >= 0.01 or usd <= 0 else 3 - floor(log10(usd))
 
 
@@ -196,9 +197,10 @@ def expected_tokens(request: Request) -> int:
     return prompt_tokens(request) + expected_answer(request)
 
 
-def spent_before(store: Store, id: str) -> Spent:
-    """What the rows and calls of an experiment, those set aside included, have cost so far."""
-    spent = Spent()
+def spent_before(store: Store, id: str) -> Spending:
+    """Return what the rows and calls of an experiment, those set aside included, have cost so
+    far."""
+    spent = Spending()
     for name in ("", "superseded"):
         for _, paid in read_rows(store.log("run", id, name), Used):
             _add(spent, paid)
@@ -210,13 +212,13 @@ def spent_before(store: Store, id: str) -> Spent:
     return spent
 
 
-def add_paid(spent: Spent, rows: bytes, *, calls: bool) -> None:
+def add_paid(spent: Spending, rows: bytes, *, calls: bool) -> None:
     """Add what rows, or the calls inside rows, have cost."""
     for row in msgspec.json.Decoder(UsedCall if calls else Used).decode_lines(rows):
         _add(spent, row.completion if isinstance(row, UsedCall) else row)
 
 
-def _add(spent: Spent, paid: Used) -> None:
+def _add(spent: Spending, paid: Used) -> None:
     spent.tokens += paid.total_tokens or 0
     spent.usd += paid.cost or 0.0
     spent.unpriced += paid.cost is None and bool(paid.total_tokens)

@@ -46,7 +46,7 @@ class Surroundings:
 
     @contextmanager
     def storing(self) -> Generator[None]:
-        """What cannot be kept must not be paid: a log of calls that cannot be used stops all lanes."""
+        """Have rows stored: what cannot be kept must not be paid. A log of calls that cannot be used stops all lanes."""
         try:
             yield
         except StoreError as error:

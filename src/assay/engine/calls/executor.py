@@ -1,6 +1,5 @@
 """What Runner and Evaluator have in common: where rows are, which models may be called, and how far they may go."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -8,17 +7,14 @@ from typing import TypedDict, Unpack
 
 from assay.engine.calls.budget import Budget
 from assay.engine.calls.context import Surroundings
-from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.lanes import Lanes, Paces
 from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
-from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
 from assay.errors import LaneError
 from assay.interfaces import Limits, Model, Store
 from assay.records import Kind, Manifest
 from assay.store.repositories import DatasetRepository
-from assay.store.seal import seal
 from assay.threads import Threads
 
 
@@ -73,7 +69,7 @@ class Executor:
     def surroundings(
         self, kind: Kind, id: str, lanes: Lanes, threads: int, timeout: float | None = None
     ) -> Generator[Surroundings]:
-        """What the rows of one artefact share while they are made."""
+        """Open what the rows of one artefact share while they are made."""
         workers = Threads(threads)
         calls, traces = self.store.log(kind, id, "calls"), self.store.log(kind, id, "traces")
         try:
@@ -82,18 +78,3 @@ class Executor:
             workers.close()
             calls.close()
             traces.close()
-
-
-def close_artefact(store: Store, manifest: Manifest, owners: Iterable[str]) -> None:
-    """Store the manifest of rows that are counted: what they, and the calls that their `owners` made, used and why some
-    failed."""
-    log = store.log(manifest.kind, manifest.id)
-    if manifest.kind == "run":
-        manifest.metadata[USAGE] = usage_of(log)
-    manifest.metadata[CALLS] = usage_of_calls(
-        store.log(manifest.kind, manifest.id, "calls"), owners
-    )
-    manifest.metadata[FAILURES] = failures_in(log) if manifest.counts.get("errored") else []
-    seal(manifest, log)
-    manifest.ended = time.time()
-    store.put_manifest(manifest)

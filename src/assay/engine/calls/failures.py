@@ -47,7 +47,7 @@ class Failures(msgspec.Struct, kw_only=True):
         ]
 
 
-class _Row(msgspec.Struct):
+class _OutcomeRow(msgspec.Struct):
     item_id: str
     model_name: str = ""
     task: str = ""
@@ -57,13 +57,13 @@ class _Row(msgspec.Struct):
 
 
 def failures_in(log: Log) -> list[dict[str, Any]]:
-    """Those of the tasks or scorers that have errored rows, for the metadata of a manifest."""
+    """Return the failures of tasks or scorers that have errored rows, for a manifest."""
     from assay.store.table.decode import read_rows  # it takes numpy, and `assay ls` is to be quick
 
     by_owner: dict[str, Failures] = {}
     models: dict[str, set[str]] = {}
     shapes: dict[tuple[str, str], Reason] = {}
-    for _, row in read_rows(log, _Row):
+    for _, row in read_rows(log, _OutcomeRow):
         if row.outcome == "skipped":  # not for this scorer
             continue
         owner = row.scorer or row.task or row.model_name
@@ -90,7 +90,7 @@ def failures_in(log: Log) -> list[dict[str, Any]]:
 
 
 def failures_of(run: Manifest | None, evaluation: Manifest | None) -> list[Failures]:
-    """Those of an experiment."""
+    """Return the failures of an experiment."""
     metadata = (manifest.metadata if manifest else {} for manifest in (run, evaluation))
     try:
         return told_once(
@@ -103,7 +103,7 @@ def failures_of(run: Manifest | None, evaluation: Manifest | None) -> list[Failu
 
 
 def told_once(run: list[Failures], evaluation: list[Failures]) -> list[Failures]:
-    """What the run tells already is not told again for every scorer."""
+    """Return both; what the run tells already is not told again for every scorer."""
     if run:
         for failures in evaluation:
             failures.reasons = [

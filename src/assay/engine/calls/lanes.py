@@ -62,16 +62,16 @@ class Lane:
     async def send(self, model: Model, request: Request) -> Completion:
         """One answer, after as many tries as its errors deserve, within the budget."""
         if self.budget is None:
-            return self._priced(await self._send(model, request))
+            return self._with_cost(await self._send(model, request))
         reserved = await self.budget.reserve(request, self.limits.price)
         completion = None
         try:
-            completion = self._priced(await self._send(model, request))
+            completion = self._with_cost(await self._send(model, request))
             return completion
         finally:
             self.budget.settle(reserved, self.limits.price, completion)
 
-    def _priced(self, completion: Completion) -> Completion:
+    def _with_cost(self, completion: Completion) -> Completion:
         completion.cost = cost_of(self.limits.price, completion)
         if completion.cost is None:
             self.progress.unpriced += 1
@@ -96,7 +96,7 @@ class Lane:
     async def _try(self, model: Model, request: Request) -> Completion:
         expected = await self._pace(request)
         await self._enter()
-        token = self.adaptive.sent(self.pace.in_flight)
+        token = self.adaptive.begin(self.pace.in_flight)
         overloaded, pause = False, None
         try:
             ask = model.complete if type(request) is Request else _likelihood(model)
@@ -128,7 +128,7 @@ class Lane:
         except Exception as error:
             raise PermanentError(raised(error)) from error
         finally:
-            self.adaptive.finished(
+            self.adaptive.end(
                 token, overloaded, cheap=not pause and time.monotonic() >= self._probe_from
             )
             self._leave()

@@ -42,7 +42,7 @@ class Bucket:
             return missing / self._rate if self._rate else NEVER
 
     def give_back(self, amount: float) -> None:
-        """What was taken and not used; a negative amount was used on top."""
+        """Give back what was not used; a negative amount was used on top."""
         with self._lock:
             self._flowed += amount
 
@@ -85,7 +85,7 @@ class Pace:
 
     @property
     def places(self) -> int:
-        """How many calls may be in flight."""
+        """Return how many calls may be in flight."""
         return self._places if self.until == NEVER or time.monotonic() < self.until else 0
 
     def resize(self, share: float) -> None:

@@ -57,7 +57,7 @@ class LaneProgress:
         seconds = (self.ended or time.monotonic()) - self.started
         return self.done / seconds if seconds > 0 else 0.0
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds to go at this rate, where that can be known."""
         rate = self.rate()
         if self.total is None or not rate:

@@ -71,7 +71,8 @@ def _add(usage: Usage, row: Used) -> None:
 
 
 def cost_of(price: Price | None, completion: Completion) -> float | None:
-    """What a call cost in US dollars; what the server itself says wins, and without token counts nobody knows."""
+    """Return what a call cost in US dollars; what the server itself says wins, and without token
+    counts nobody knows."""
     if completion.cost is not None:
         return completion.cost
     if price is None:

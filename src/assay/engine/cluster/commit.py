@@ -173,8 +173,8 @@ class ShardStore(View):
             if segments.closed:  # then its rows may be among those before as well
                 raise ClosedError(segments.prefix)
 
-    def committed(self) -> dict[str, int]:
-        """How many segments each log of the shard has."""
+    def segment_counts(self) -> dict[str, int]:
+        """Return how many segments each log of the shard has."""
         return {stem: segments.next for stem, segments in self._segments.items()}
 
     def put_items(self, id: str, blocks: Iterable[bytes]) -> int:

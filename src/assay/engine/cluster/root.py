@@ -1,10 +1,7 @@
 """A root: the folder or bucket that all workers of an experiment share, and the local folder that shows it."""
 
 import re
-import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,13 +9,13 @@ from typing import Any
 import msgspec
 
 from assay.config import load, to_yaml
-from assay.engine.cluster.shipping import localised, materialise
-from assay.engine.evaluate.evaluate import planned
+from assay.engine.cluster.shipping import materialise, with_local_paths
+from assay.engine.evaluate.evaluate import scorer_plan
 from assay.engine.experiment.evaluate import evaluate
-from assay.engine.experiment.experiment import Bound, Experiment, Options
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest
-from assay.errors import LockedError, UserError
+from assay.errors import UserError
 from assay.reading import is_remote
 from assay.records import ROWS_FILE, Manifest
 from assay.store.files import write_file
@@ -52,7 +49,8 @@ class Root:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the root's whole files can be read, and written before they are part of it."""
+        """Return where the root's whole files can be read, and written before they are part of
+        it."""
         return local(self.place, segments=False)
 
     def update(self, *, segments: bool = True, own: bool = False) -> None:
@@ -78,11 +76,11 @@ class Root:
         return last_generation(self.objects)
 
     def whole(self, generation: Generation) -> Whole | None:
-        """What was made of a generation, once all of it was."""
+        """Return what was made of a generation, once all of it was."""
         content = self.objects.read(generation.whole)
         return None if content is None else msgspec.json.decode(content, type=Whole)
 
-    def unfinished(self, generation: Generation) -> list[int]:
+    def unfinished_shards(self, generation: Generation) -> list[int]:
         """The shards that are not finished, by a listing, which may be stale; the last ones are looked up."""
         names = {entry.name for entry in self.objects.names(f"shards/{generation.number}/")}
         shards = [
@@ -98,7 +96,7 @@ def experiment_of(
 ) -> Experiment:
     """The experiment as a generation describes it; `folder` is this worker's own."""
     write_file(folder / CONFIG, to_yaml(generation.config).encode())
-    data = localised(
+    data = with_local_paths(
         generation.config, materialise(generation.files, root.objects, folder / "files")
     )
     items = root.folder / ROWS_FILE["dataset"]
@@ -116,10 +114,10 @@ def experiment_of(
     return Experiment(config, Options(**options), environ=environ)
 
 
-def plan_of(experiment: Experiment, bound: Bound, dataset: Manifest | None) -> dict[str, Any]:
-    """What determines the rows of an experiment: workers and drivers must agree on it."""
+def plan_of(experiment: Experiment, bound: BoundConfig, dataset: Manifest | None) -> dict[str, Any]:
+    """Return what determines the rows of an experiment: workers and drivers must agree on it."""
     options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
-    scorers = [planned(scorer) | scorer.declared for scorer in bound.scorers]
+    scorers = [scorer_plan(scorer) | scorer.declared for scorer in bound.scorers]
     plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
         plan |= describe(bound.tasks, bound.samples, content_hash(dataset) if dataset else "")
@@ -160,24 +158,3 @@ def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list
         else:
             found[part] = [f"{a} there, {b} here"]
     return found
-
-
-@dataclass
-class Patient:
-    """A folder's lock for which one waits: the holder is another worker that prepares or finishes the same thing."""
-
-    lock: AbstractContextManager[None]
-    seconds: float = 600.0
-
-    def __enter__(self) -> None:
-        end = time.monotonic() + self.seconds
-        while True:
-            try:
-                return self.lock.__enter__()
-            except LockedError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.1)
-
-    def __exit__(self, *error: Any) -> None:
-        self.lock.__exit__(*error)

@@ -20,21 +20,21 @@ from assay.store.shared.segments import ClosedError
 from assay.store.table.decode import read_rows
 
 
-class _Row(msgspec.Struct):
+class _ItemRow(msgspec.Struct):
     item_id: str = ""
     id: str = ""
 
 
-class Places:
+class ShardPlaces:
     """Where the rows of each shard are in a log, learned in one pass: 12 bytes a row."""
 
     def __init__(self, log: Log, generation: Generation) -> None:
         self.log = log
-        self._rows: Any = np.fromiter(self._read(generation), [("shard", "i4"), ("place", "i8")])
+        self._rows: Any = np.fromiter(self._places(generation), [("shard", "i4"), ("place", "i8")])
 
-    def _read(self, generation: Generation) -> Iterator[tuple[int, int]]:
+    def _places(self, generation: Generation) -> Iterator[tuple[int, int]]:
         item, shard = "", generation.shard_of("")
-        for position, row in read_rows(self.log, _Row):
+        for position, row in read_rows(self.log, _ItemRow):
             if (row.item_id or row.id) != item:  # the samples of an item are mostly neighbours
                 item = row.item_id or row.id
                 shard = generation.shard_of(item)
@@ -47,7 +47,7 @@ class Places:
         return ShardLog(self.log, self._of(shard))
 
     def among_first(self, shard: int, count: int) -> int:
-        """How many rows of a shard are among the first of the log."""
+        """Return how many rows of a shard are among the first of the log."""
         places = self._of(shard)
         beyond = next(islice(self.log.scan(), count, None), None)
         return len(places) if beyond is None else bisect_left(places, beyond[0])
@@ -82,11 +82,10 @@ class ShardLog:
     def damage(self, manifest: Manifest) -> list[Damage]:
         return []
 
-    def append(self, lines: bytes) -> None:
+    def append(self, lines: object) -> None:
         raise TypeError("a shard of a log is read, not written")
 
-    def replace(self, lines: Iterable[bytes]) -> None:
-        raise TypeError("a shard of a log is read, not written")
+    replace = append
 
     def sync(self) -> None:
         pass
@@ -102,33 +101,35 @@ class OrdinaryLog(FileLog):
         return [self.path.name]
 
 
+@dataclass(eq=False)
 class Parted:
     """The logs that a worker reads, by shard; `folder` is its own."""
 
-    def __init__(self, root: Root, generation: Generation, folder: Path) -> None:
-        self._root = root
-        self._generation = generation
-        self._folder = folder
-        self._places: dict[str, Places] = {}
+    root: Root
+    generation: Generation
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self._places: dict[str, ShardPlaces] = {}
 
     def before(self, shard: int, stem: str) -> Iterable[bytes]:
         """Rows of earlier generations, which are in the ordinary files."""
         name = f"{stem}.jsonl"
-        return self.places(name).of(shard).blocks() if name in self._generation.base else ()
+        return self.places(name).of(shard).blocks() if name in self.generation.base else ()
 
-    def places(self, name: str, log: Callable[[], Log] | None = None) -> Places:
-        """Those of a log, by default of a file that the generation began with."""
+    def places(self, name: str, log: Callable[[], Log] | None = None) -> ShardPlaces:
+        """Return the places in a log, by default in a file that the generation began with."""
         if name not in self._places:
-            self._places[name] = Places(log() if log else self._base(name), self._generation)
+            self._places[name] = ShardPlaces(log() if log else self._base(name), self.generation)
         return self._places[name]
 
     def _base(self, name: str) -> Log:
         """A file as the generation began with it. From a bucket this worker has it for itself: other processes of the
         machine bring their common copy up to date, or begin the next plan there."""
-        path, objects = self._root.folder / name, self._root.objects
+        path, objects = self.root.folder / name, self.root.objects
         if not isinstance(objects, FolderObjects):
-            path = self._folder / "base" / name
+            path = self.folder / "base" / name
             objects.fetch(name, path)
-        if not path.exists() or path.stat().st_size != self._generation.base[name]:
-            raise ClosedError(f"{self._root.place}/{name}")
+        if not path.exists() or path.stat().st_size != self.generation.base[name]:
+            raise ClosedError(f"{self.root.place}/{name}")
         return OrdinaryLog(path)

@@ -13,11 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from fnmatch import fnmatch
 from hashlib import blake2b, file_digest
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from assay import reading, usercode
 from assay.config import resolved
+from assay.config.paths import NamedFile, named_files
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.trust import texts_in
 from assay.errors import ConfigError, StoreError, UserError
@@ -41,28 +43,16 @@ _TEXTS = (
     ".jinja2",
     ".prompt",
 )
+_AT_HOME = ("dataset", "benchmarks", "gates")  # parts whose files the workers do not need
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)")
-
-
-class _Place(NamedTuple):
-    """Where the plain data of a config name files."""
-
-    holder: Any
-    key: Any
-
-    @property
-    def text(self) -> str:
-        value = (
-            self.holder.get(self.key) if isinstance(self.holder, dict) else self.holder[self.key]
-        )
-        return value if isinstance(value, str) else ""
 
 
 def ship(experiment: Experiment, objects: Objects) -> dict[str, str]:
     """Put the files of a config into a root; the digest of each by its path, as the config has it."""
     data = resolved(experiment.config)
     shipped: dict[str, str] = {}
-    for path in sorted({path for place in _places(data) for path in _files(place.text)}):
+    named = chain.from_iterable(_files(place.text) for place in _travelling(data))
+    for path in sorted(set(named)):
         if os.path.getsize(path) > LARGEST:
             shipped[path] = STAYS + _digest(path)
             continue
@@ -77,8 +67,9 @@ def ship(experiment: Experiment, objects: Objects) -> dict[str, str]:
 
 
 def materialise(files: Mapping[str, str], objects: Objects, folder: Path) -> dict[str, str]:
-    """Where the files of a plan are on this machine: in their own places if all of them are there, else below
-    `folder`. Refused by name: a file that is another one here, and one that is missing and cannot travel."""
+    """Return where the files of a plan are on this machine: in their own places if all of them are
+    there, else below `folder`. Refused by name: a file that is another one here, and one that is
+    missing and cannot travel."""
     problems: list[UserError] = []
     missing = False
     for path, entry in files.items():
@@ -101,20 +92,20 @@ def materialise(files: Mapping[str, str], objects: Objects, folder: Path) -> dic
     travelling = [path for path, entry in files.items() if not entry.startswith(STAYS)]
     if not missing:
         return {path: path for path in travelling}
-    return {path: _written(files[path], objects, folder / path.lstrip("/")) for path in travelling}
+    return {path: _write(files[path], objects, folder / path.lstrip("/")) for path in travelling}
 
 
-def localised(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
+def with_local_paths(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
     """The plain data of a config with the paths of this machine. Examples that are items of the dataset get it as a
     dataset of their own, so that the config's may be another one."""
     local = deepcopy({**data})
-    for place in _places(local):
+    for place in _travelling(local):
         text = place.text
         file, colon, function = text.rpartition(":") if ".py:" in text else (text, "", "")
         covered = next((path for path in paths if _covers(file, path)), None)
         if covered is not None:
             root = paths[covered].removesuffix(covered)
-            place.holder[place.key] = f"{root}{file}{colon}{function}"
+            place.write_text(f"{root}{file}{colon}{function}")
     return local
 
 
@@ -128,55 +119,39 @@ def variables(config: Mapping[str, Any]) -> list[str]:
 # ---- where a config names files
 
 
-def _places(data: dict[str, Any]) -> Iterator[_Place]:
-    """The texts that may name a file that travels; none of them is part of a key."""
-    for part, keys in (("tasks", ("path", "function", "graph")), ("outputs", ("type",))):
-        yield from (_Place(entry, key) for entry in data.get(part) or () for key in keys)
-    for entry in (*(data.get("evaluation_methods") or ()), *(data.get("metrics") or ())):
-        yield from (_Place(entry, key) for key in ("path", "type"))
-        yield from (_Place(entry.get("params", {}), key) for key in ("prompt", "decide", "labels"))
-    for entry in data.get("models") or ():
-        params = entry.get("params", {})
-        yield from (
-            _Place(entry, "type"),
-            *([] if entry.get("type") == "record" else [_Place(params, "path")]),
-        )
-        if isinstance(params.get("of"), dict):
-            yield from (_Place(params["of"], key) for key in ("type", "path"))
-    for few_shot in filter(None, (prompt.get("few_shot") for prompt in data.get("prompts") or ())):
-        if data.get("dataset"):
+def _travelling(data: dict[str, Any]) -> Iterator[NamedFile]:
+    """Yield the texts that may name a file that travels; none of them is part of a key."""
+    for prompt in data.get("prompts") or ():
+        if (few_shot := prompt.get("few_shot")) and data.get("dataset"):
             few_shot.setdefault("dataset", {**data["dataset"]})
-        yield from _paths(few_shot.get("dataset") or {})
+    for named in named_files(data):
+        if named.kind not in ("written", "placed") and named.key[0] not in _AT_HOME:
+            yield named
 
 
-def _paths(dataset: dict[str, Any]) -> Iterator[_Place]:
-    paths = dataset.get("path")
-    yield from (
-        (_Place(paths, n) for n in range(len(paths)))
-        if isinstance(paths, list)
-        else [_Place(dataset, "path")]
-    )
-
-
-def _staying(data: Mapping[str, Any]) -> Iterator[str]:
-    """What must be on every machine at the same path: weights, stored datasets, images, and files that the parameters
-    of user code name. The rows, or their keys, hold these paths."""
-    yield from filter(None, [(data.get("dataset") or {}).get("media")])
+def _staying(data: dict[str, Any]) -> Iterator[str]:
+    """Yield what must be on every machine at the same path: weights, stored datasets, images, and files that the
+    parameters of user code name. The rows, or their keys, hold these paths."""
+    for named in named_files(data):
+        if named.kind == "placed" and named.key != ("dataset", "repository"):
+            yield named.text
     for params in (model.get("params", {}) for model in data.get("models") or ()):
         named = (params.get("model_path"), (params.get("docker") or {}).get("models_volume"))
         yield from (text for text in named if isinstance(text, str) and os.path.exists(text))
     for prompt in data.get("prompts") or ():
-        few_shot = prompt.get("few_shot") or {}
-        yield from filter(None, [(few_shot.get("dataset") or {}).get("repository")])
-        for path in (*_images(prompt), *_images(few_shot)):
+        for path in (*_images(prompt), *_images(prompt.get("few_shot") or {})):
             yield os.path.dirname(path.partition("{")[0]) if "{" in path else path
-    for part in ("tasks", "evaluation_methods", "metrics"):
-        texts = texts_in([entry.get("params", {}) for entry in data.get(part) or ()])
-        yield from (
-            text
-            for text in texts
-            if os.path.isabs(text) and "\0" not in text and os.path.isfile(text)
-        )
+    coded = [*(data.get("tasks") or ()), *_plug_ins(data)]
+    texts = texts_in([entry.get("params", {}) for entry in coded])
+    yield from filter(_is_file, texts)
+
+
+def _plug_ins(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*(data.get("evaluation_methods") or ()), *(data.get("metrics") or ())]
+
+
+def _is_file(text: str) -> bool:
+    return os.path.isabs(text) and "\0" not in text and os.path.isfile(text)
 
 
 def _images(template: Mapping[str, Any]) -> Iterator[str]:
@@ -241,7 +216,7 @@ def _graph(file: Path) -> list[str]:
 
 
 def _covers(text: str, path: str) -> bool:
-    """Whether a text of a config means this file, among others."""
+    """Return whether a text of a config means this file, among others."""
     if not os.path.isabs(text):
         return False
     return (
@@ -251,7 +226,7 @@ def _covers(text: str, path: str) -> bool:
     )
 
 
-def _written(digest: str, objects: Objects, path: Path) -> str:
+def _write(digest: str, objects: Objects, path: Path) -> str:
     content = objects.read(_object(digest))
     if content is None or blake2b(content, digest_size=16).hexdigest() != digest:
         what = "a file of the plan is missing or damaged"

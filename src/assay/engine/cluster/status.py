@@ -40,34 +40,27 @@ class WorkerStatus(msgspec.Struct, kw_only=True):
 def worker_status(
     progress: Progress, shards: Sequence[int], before: WorkerStatus | None = None
 ) -> WorkerStatus:
-    """What a worker's progress in its shards comes to; `before` is what the shards before came to."""
+    """Return what a worker's progress in its shards comes to; `before` is what the shards before came to."""
     before = before or WorkerStatus()
-    under_way = progress.of(progress.step)
+    status = WorkerStatus(shards=sorted(shards), step=progress.step)
+    for lane in progress.of(progress.step):
+        status.total += lane.total or 0
+        status.present += lane.present
+        status.done += lane.done
+        status.errors += lane.errors
+        if shards and lane.ended is None:
+            status.rate += lane.rate()
+    for step in ("run", "evaluate"):
+        lanes = {lane.name: lane.status() for lane in progress.of(step)}
+        status.lanes[step] = sum_lanes([before.lanes.get(step, {}), lanes])
+    makers = progress.of("run") or [lane for lane in progress.of("evaluate") if not lane.calls]
+    status.models = {lane.name: lane.status() for lane in makers}
+    status.made = before.made + sum(lane.done for lane in status.models.values())
     tokens, cost = progress.spent()
-    steps = {
-        step: {lane.name: lane.status() for lane in progress.of(step)}
-        for step in ("run", "evaluate")
-    }
-    makers = steps["run"] or {
-        lane.name: lane.status() for lane in progress.of("evaluate") if not lane.calls
-    }
-    lanes = {step: sum_lanes([before.lanes.get(step, {}), steps[step]]) for step in steps}
-    return WorkerStatus(
-        shards=sorted(shards),
-        step=progress.step,
-        total=sum(lane.total or 0 for lane in under_way),
-        present=sum(lane.present for lane in under_way),
-        done=sum(lane.done for lane in under_way),
-        errors=sum(lane.errors for lane in under_way),
-        rate=sum(lane.rate() for lane in under_way if lane.ended is None) if shards else 0.0,
-        made=before.made + sum(lane.done for lane in makers.values()),
-        tokens=before.tokens + tokens,
-        cost=None if before.cost is None or cost is None else before.cost + cost,
-        waiting=progress.waiting(),
-        notes=progress.notes[-3:],
-        models=makers,
-        lanes=lanes,
-    )
+    status.tokens = before.tokens + tokens
+    status.cost = None if before.cost is None or cost is None else before.cost + cost
+    status.waiting, status.notes = progress.waiting(), progress.notes[-3:]
+    return status
 
 
 def sum_lanes(several: Iterable[Mapping[str, LaneStatus]]) -> dict[str, LaneStatus]:

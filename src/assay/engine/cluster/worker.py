@@ -16,17 +16,18 @@ from assay.engine.calls.executor import Shared
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.commit import ShardStore, TakenOver
-from assay.engine.cluster.finish import finish
-from assay.engine.cluster.root import Patient, Root, experiment_of, plan_of, refuse_differences
+from assay.engine.cluster.finish import Finish
+from assay.engine.cluster.root import Root, experiment_of, plan_of, refuse_differences
 from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
-from assay.engine.experiment.experiment import Bound, Experiment, Result
+from assay.engine.experiment.experiment import Result
 from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
 from assay.records import ROWS_FILE, Manifest
+from assay.store.lock import patient
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat
-from assay.store.shared.generations import Generation, generation_name, is_open
+from assay.store.shared.generations import generation_name, is_open
 from assay.store.shared.objects import FolderObjects
 from assay.store.shared.segments import ClosedError
 
@@ -66,46 +67,42 @@ async def work(
         experiment.progress = progress or experiment.progress
         async with AsyncExitStack() as stack:
             bound = experiment.open(stack)
-            return await Worker(
-                root, generation, experiment, bound, Path(folder), shard, stop, name
-            ).work()
+            whole = Finish(root, generation, experiment, bound)
+            return await Worker(whole, Path(folder), shard, stop, name).work()
 
 
 class Worker:
     """One process's part in a generation."""
 
+    holding: int | None = None
+    outdated = False
+
     def __init__(
         self,
-        root: Root,
-        generation: Generation,
-        experiment: Experiment,
-        bound: Bound,
+        whole: Finish,
         folder: Path,
         shard: tuple[int, int] | None = None,
         stop: Stop | None = None,
         name: str = "",
         shown: bool = True,
     ) -> None:
-        self.root = root
-        self.generation = generation
-        self.experiment = experiment
-        self.bound = bound
-        self.folder = folder
+        self.whole, self.folder = whole, folder
+        self.root, self.generation = whole.root, whole.generation
+        self.experiment, self.bound = whole.experiment, whole.bound
         self.stop = stop or Stop()
         # that of the experiment may show all workers
-        self.display = experiment.progress if shown else Progress()
+        self.display = self.experiment.progress if shown else Progress()
         self.beat = new_beat(name)
-        self.workers = generation.workers(root.objects)
-        self.claims = Claims(root.objects, f"claims/{generation.number}/", self.workers)
+        objects = self.root.objects
+        self.workers = self.generation.workers(objects)
+        self.claims = Claims(objects, f"claims/{self.generation.number}/", self.workers)
         self.own = shard or (1, 1)
         self.worked = Worked(self.beat.worker)
-        self.holding: int | None = None
         self.committed: Callable[[], dict[str, int]] = dict
         self.shard_stop = Stop()
-        self.outdated = False
         self.before = WorkerStatus()  # what the shards before this one came to
         self.progress = Progress()  # in the shard under way
-        self.parted = Parted(root, generation, folder)
+        self.parted = Parted(self.root, self.generation, folder)
         self._loop = asyncio.get_running_loop()
 
     async def work(self) -> Worked:
@@ -125,10 +122,8 @@ class Worker:
                     await self._make(shard)
             if self.outdated:
                 raise ClosedError(self.root.place)
-            if not self.root.unfinished(self.generation):
-                self.worked.result = await finish(
-                    self.root, self.generation, self.experiment, self.bound
-                )
+            if not self.root.unfinished_shards(self.generation):
+                self.worked.result = await self.whole.run()
         return self.worked
 
     async def _prepare(self) -> None:
@@ -138,9 +133,11 @@ class Worker:
             raise ClosedError(self.root.place)
         if self.generation.verb == "evaluate":
             async with AsyncExitStack() as stack:
-                with Patient(experiment.store.lock("evaluation", experiment.id)):
+                with patient(experiment.store.lock("evaluation", experiment.id)):
                     self.root.update(segments=False, own=True)
-                    await experiment.make(bound, experiment.shared(bound.models, None), stack)
+                    await experiment.make(
+                        bound, experiment.for_executors(bound.models, None), stack
+                    )
         dataset = experiment.manifest("dataset")
         refuse_differences(self.generation, plan_of(experiment, bound, dataset), self.root.place)
 
@@ -154,7 +151,7 @@ class Worker:
         seen: dict[str, int] = {}
         pause = POLL
         while not self.stop.requested:
-            left = self.root.unfinished(self.generation)
+            left = self.root.unfinished_shards(self.generation)
             left.sort(
                 key=lambda shard: (
                     shard % parts != number - 1,
@@ -189,13 +186,13 @@ class Worker:
             store = ShardStore(
                 Path(folder), experiment.id, self.root.objects, self.generation, shard
             )
-            self.committed = store.committed
+            self.committed = store.segment_counts
             try:
                 store.fill(partial(self.parted.before, shard))
                 items = self._items(store, shard)
-                own: Shared = {**self.shares.shared(), "datasets": DatasetRepository(store)}
+                own: Shared = {**self.shares.for_executors(), "datasets": DatasetRepository(store)}
                 self.progress = own["progress"] = Progress(notes=experiment.progress.notes)
-                shared = experiment.shared(bound.models, self.shard_stop, own)
+                shared = experiment.for_executors(bound.models, self.shard_stop, own)
                 parts = await self._make_rows(store, shard, shared, items)
                 self.root.objects.create(
                     self.generation.finished(shard), msgspec.json.encode(parts)

@@ -25,6 +25,7 @@ Mode = Literal["inline", "thread", "async"]
 Reads = Literal["item", "ground_truth"]
 
 _EEN_NAMES = {"response", "ground_truth"}
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Case(msgspec.Struct, gc=False):
@@ -70,13 +71,14 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     declared: dict[str, Any] = {}
 
     @cached_property
-    def shown(self) -> dict[str, Any]:
-        """What its rows have in `metadata.evaluation`: its parameters; a judge's, which are long, are in the plan."""
+    def shown_params(self) -> dict[str, Any]:
+        """Return what its rows have in `metadata.evaluation`: its parameters; a judge's, which are
+        long, are in the plan."""
         return {"params": self.params} if self.params and not self.judges else {}
 
     @cached_property
     def strips_reasoning(self) -> bool:
-        """Whether it has the parameter `strip_reasoning`, and it is on."""
+        """Return whether it has the parameter `strip_reasoning`, and it is on."""
         settable = inspect.signature(self.function).parameters.get("strip_reasoning")
         return bool(settable and self.params.get("strip_reasoning", settable.default))
 
@@ -88,7 +90,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def of_several(self) -> bool:
-        """Whether a call takes several responses."""
+        """Return whether a call takes several responses."""
         return self.form in ("match", "together")
 
     def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
@@ -123,7 +125,7 @@ def bind_scorer(
 ) -> BoundScorer:
     """A scorer from a function; its name is the label of what it returns without one. A judge finds its model among
     `models`, by default the only one of `helpers`, and its prompt in the folder `base`."""
-    marks = marks_of(function)
+    marks, known = marks_of(function), models or {}
     called = inspect.signature(function).parameters
     batch = int(marks.get("batch", 0))
     form = _form(function, called, batch, where)
@@ -134,33 +136,29 @@ def bind_scorer(
         params or {},
         where=where,
         reserved=["context", "contexts"],
-        given=_given(form, batch),
+        given=_engine_arguments(form, batch),
     )
+    defaults = {name: p.default for name, p in called.items()}
     judges: dict[str, Any] = {}
     if marks.get("judge"):
-        defaults = {name: p.default for name, p in called.items() if name in ("model", "prompt")}
-        checked = settle_judge(
-            {**defaults, **checked}, models or {}, helpers, base=base or Path(), where=where
-        )
-        judges = {each: dict((models or {})[each].identity) for each in checked["model"]}
+        own = {name: defaults[name] for name in ("model", "prompt") if name in defaults}
+        checked = settle_judge({**own, **checked}, known, helpers, base=base or Path(), where=where)
+        judges = {each: dict(known[each].identity) for each in checked["model"]}
     if check := marks.get("check"):
-        check(
-            {**{each: p.default for each, p in registry.parameters(function).items()}, **checked},
-            where,
-        )
-    reads: Reads = marks.get("reads", "ground_truth" if form == "een" else "item")
+        settable = registry.parameters(function)
+        check({**{each: defaults[each] for each in settable}, **checked}, where)
     label = name or str(marks.get("name", getattr(function, "__name__", "scorer")))
+    identified = (label, identity(function), checked, *([judges] if judges else []))
+    is_een = form == "een"
     return BoundScorer(
         name=label,
-        function=_een_call(function) if form == "een" else function,
+        function=_een_call(function) if is_een else function,
         params=checked,
-        identity=digest(
-            "scorer", canonical((label, identity(function), checked, *([judges] if judges else [])))
-        ),
+        identity=digest("scorer", canonical(identified)),
         form=form,
         mode=_mode(function, timeout),
-        reads=reads,
-        takes_context=("contexts" if batch else "context") in called and form != "een",
+        reads=marks.get("reads", "ground_truth" if is_een else "item"),
+        takes_context=("contexts" if batch else "context") in called and not is_een,
         timeout=timeout,
         batch=batch,
         player=str(marks.get("player", "model_name")),
@@ -168,6 +166,11 @@ def bind_scorer(
         judges=judges,
         **_score_fields(function, label),
     )
+
+
+def _engine_arguments(form: Form, batch: int) -> int:
+    """Return how many arguments come from the engine."""
+    return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
 
 
 def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
@@ -184,30 +187,18 @@ def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return {LOWER: bool(marks.get(LOWER)), "declared": {} if known else {SCALE: scale}}
 
 
-def _given(form: Form, batch: int) -> int:
-    """How many arguments come from the engine."""
-    return {"een": 0, "match": 3, "together": 1, "item": 1 if batch else 2}[form]
-
-
 def _form(
     function: Callable[..., Any], called: Mapping[str, inspect.Parameter], batch: int, where: str
 ) -> Form:
     if set(called) >= _EEN_NAMES:
         return "een"
-    positional = [
-        p
-        for p in called.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "context"
-    ]
-    if (
-        any(p.kind is p.VAR_POSITIONAL for p in called.values())
-        and len(positional) == 1
-        and not batch
-    ):
+    kinds = [p.kind for p in called.values() if p.name != "context"]
+    positional = sum(kind in _POSITIONAL for kind in kinds)
+    if inspect.Parameter.VAR_POSITIONAL in kinds and positional == 1 and not batch:
         return "together"
-    if len(positional) == (1 if batch else 2):
+    if positional == (1 if batch else 2):
         return "item"
-    if len(positional) == 3 and not batch:
+    if positional == 3 and not batch:
         return "match"
     raise UserError(
         f"{getattr(function, '__name__', function)} is not a scorer: {inspect.signature(function)}",
@@ -294,7 +285,7 @@ def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> B
     file = base / str(params["labels"]) if params.get("labels") else None
     return BoundScorer(
         name=name,
-        function=_undecided,
+        function=_ask_nobody,
         params=dict(params),
         identity=digest("scorer", canonical((name, PEOPLE))),
         form="match",
@@ -305,5 +296,5 @@ def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> B
     )
 
 
-def _undecided(item: Any, first: Any, second: Any) -> None:
+def _ask_nobody(item: Any, first: Any, second: Any) -> None:
     raise AssertionError("every match that people decide is settled")

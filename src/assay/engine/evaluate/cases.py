@@ -57,7 +57,7 @@ def calls_of(
             case = Case(known, [response], [line])
             settled = problem
             if settled is None and response.outcome != "ok":
-                settled = failed(response)
+                settled = failure_label(response)
             stripped = answers
             if response.outcome == "ok" and has_reasoning(response):
                 stripped = [(response.key, content_of(response, stripped=True))]
@@ -71,7 +71,7 @@ def calls_of(
                 )
 
 
-def failed(response: Response) -> Score:
+def failure_label(response: Response) -> Score:
     """The label of a response that holds no answer."""
     assert response.outcome != "ok"
     why = f": {response.error}" if response.error else ""
@@ -115,15 +115,15 @@ def readable(
 
 
 def content_of(response: Response, *, stripped: bool = False) -> bytes:
-    """What a scorer can see of a response's answer, with or without its reasoning: rows that differ in it are scored
-    anew."""
+    """Return what a scorer can see of a response's answer, with or without its reasoning: rows that
+    differ in it are scored anew."""
     output = b"" if response.output is None else canonical(response.output)
     text = without_reasoning(response.response) if stripped else response.response
     return digest("content", text.encode(), output, response.outcome.encode())
 
 
 def has_reasoning(response: Response) -> bool:
-    """Whether the answer has reasoning before it."""
+    """Return whether the answer has reasoning before it."""
     text = response.response
     return "<" in text and without_reasoning(text) != text
 

@@ -30,7 +30,7 @@ class Directions:
                 self._plans.setdefault(str(entry.get("name")), {}).update(entry)
 
     def lower(self, scorers: Iterable[str]) -> bool:
-        """Whether less is better under labels that all these scorers gave."""
+        """Return whether less is better under labels that all these scorers gave."""
         names = [name for name in scorers if name]
         return bool(names) and all(self._of(name).get(LOWER) for name in names)
 

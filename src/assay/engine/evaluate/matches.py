@@ -10,18 +10,27 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, repeat
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from msgspec import UNSET
 
 from assay.engine.calls.progress import Note
 from assay.engine.evaluate.bind import BoundScorer, Case
-from assay.engine.evaluate.cases import Call, ItemDigests, content_of, failed, response_decoder
+from assay.engine.evaluate.cases import (
+    Call,
+    ItemDigests,
+    content_of,
+    failure_label,
+    response_decoder,
+)
 from assay.errors import UserError
 from assay.interfaces import Log, Mask, Score
-from assay.records import Item, Response
+from assay.records import Evaluation, EvaluationOutcome, Item, Response
+from assay.stats.davidson import choose_pairs
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest, evaluation_key
 from assay.store.table.columns import read_columns
+from assay.store.table.decode import read_rows
 from assay.store.table.join import group_rows
 
 MOST_NAMED = 12
@@ -29,7 +38,7 @@ SHARED = ("item_id", "sample_index", "sample_id")  # what two answers that meet 
 _PLACE = [("item", "u8"), ("sample", "i4"), ("player", "i4"), ("log", "i4"), ("position", "i8")]
 
 
-class _Answer(NamedTuple):
+class _Side(NamedTuple):
     """One side of a match. `seen` is the response's key and content."""
 
     player: int
@@ -38,7 +47,7 @@ class _Answer(NamedTuple):
     seen: tuple[str, bytes]
 
 
-class Matches:
+class MatchCalls:
     """What one scorer of several responses is called with. Players, and groups of answers to one item and sample, go by
     their numbers."""
 
@@ -55,20 +64,22 @@ class Matches:
         self._seen = ItemDigests()
         self._decode = response_decoder()
         self._note = note
-        self._read()
+        self._read_places()
         self._names_of: dict[tuple[int, int], tuple[tuple[str, str], bytes]] = {}
         self._check()
 
     # -- the first pass
 
-    def _read(self) -> None:
-        numbers: dict[str, int] = {}
+    @property
+    def _in_order(self) -> bool:
+        return self.scorer.form == "together" and self.scorer.player == "run"
+
+    def _read_places(self) -> None:
+        numbers = dict[str, int]()
         rows = np.fromiter(self._places(numbers), _PLACE)
-        in_order = self.scorer.form == "together" and self.scorer.player == "run"
-        self.players = list(numbers) if in_order else sorted(numbers)
+        self.players = list(numbers) if self._in_order else sorted(numbers)
         place = self._items.positions(rows["item"])
-        missing = int((place < 0).sum())
-        if missing:
+        if missing := np.count_nonzero(place < 0):
             self._note(
                 f"{missing} responses belong to items that are not in the dataset: they meet nobody"
             )
@@ -115,7 +126,7 @@ class Matches:
             )
 
     def presence(self) -> Mask:
-        """Which player (rows) has an answer in which group (columns)."""
+        """Return which player (rows) has an answer in which group (columns)."""
         found = np.zeros((len(self.players), len(self.places)), np.bool_)
         found[self._player, np.repeat(np.arange(len(self.places)), np.diff(self._bounds))] = True
         return found
@@ -154,7 +165,7 @@ class Matches:
 
     @property
     def count(self) -> int:
-        """How many calls there are, unless two runs have the same answers."""
+        """Return how many calls there are, unless two runs have the same answers."""
         sizes = np.diff(self._bounds)
         if self.scorer.form == "together":
             return int(self._wholes().sum())
@@ -170,7 +181,7 @@ class Matches:
                 yield from self._meeting(first, second)
 
     def _wholes(self) -> Mask:
-        """Which groups have an answer of every player."""
+        """Return which groups have an answer of every player."""
         return np.logical_and.reduce(self.presence(), axis=0)
 
     def _together(self) -> Iterator[Call]:
@@ -186,20 +197,9 @@ class Matches:
             if scored == self.scorer.limit:
                 return
 
-    def _all_of(self, item: Item, answers: list[_Answer]) -> Call:
-        failures = [failed(answer.row) for answer in answers if answer.row.outcome != "ok"]
-        settled = None
-        if (
-            len(failures) == len(answers)
-            and self.scorer.takes_sides
-            and not self.scorer.skip_failures
-        ):
-            pass  # called without responses: the row still names those that failed
-        elif failures and (self.scorer.skip_failures or len(failures) == len(answers)):
-            settled = failures[0]
-            if self.scorer.skip_failures:
-                settled.outcome = "skipped"
-        else:
+    def _all_of(self, item: Item, answers: list[_Side]) -> Call:
+        settled = self._settle(answers)
+        if settled is None and any(answer.row.outcome == "ok" for answer in answers):
             answers = [answer for answer in answers if answer.row.outcome == "ok"]
         sides = tuple(self.players[answer.player] for answer in answers)
         about = digest(
@@ -211,15 +211,27 @@ class Matches:
         )
         return Call(self.scorer, case, key, settled=settled, sides=sides)
 
+    def _settle(self, answers: list[_Side]) -> Score | None:
+        """Return the label of answers that cannot be scored together, as failures are among them."""
+        failures = [failure_label(each.row) for each in answers if each.row.outcome != "ok"]
+        all_failed, skips = len(failures) == len(answers), self.scorer.skip_failures
+        if not failures or not (skips or all_failed):
+            return None
+        if self.scorer.takes_sides and not skips:
+            return None  # called without responses: the row still names those that failed
+        if skips:
+            failures[0].outcome = "skipped"
+        return failures[0]
+
     def calls_between(self, group: int, players: tuple[int, int]) -> list[Call]:
         """The calls of one pair on one item and sample."""
         answers = [answer for answer in self._answers(group) if answer.player in players]
         return [call for pair in combinations(answers, 2) for call in self._meeting(*pair)]
 
-    def _answers(self, group: int) -> list[_Answer]:
+    def _answers(self, group: int) -> list[_Side]:
         """The answers in a group, by player; an answer that two runs have alike is one."""
         begin, end = int(self._bounds[group]), int(self._bounds[group + 1])
-        found: list[_Answer] = []
+        found: list[_Side] = []
         for at in range(begin, end):
             player = int(self._player[at])
             line = self._logs[self._log[at]].read(int(self._position[at]))
@@ -227,7 +239,7 @@ class Matches:
                 row = self._decode(line)
             except ValueError:  # a field of a wrong type, which the first pass does not look at
                 continue
-            answer = _Answer(player, line, row, (row.key, content_of(row)))
+            answer = _Side(player, line, row, (row.key, content_of(row)))
             last = found[-1] if found else None
             if last is None or last.player != player or last.row.item_id != row.item_id:
                 found.append(answer)
@@ -235,7 +247,7 @@ class Matches:
                 raise self._alike(answer)
         return found
 
-    def _alike(self, answer: _Answer) -> UserError:
+    def _alike(self, answer: _Side) -> UserError:
         return UserError(
             f"two responses to item {answer.row.item_id!r} belong to one player {self.players[answer.player]!r}",
             where=f"scorer {self.scorer.name}",
@@ -243,13 +255,13 @@ class Matches:
             "and `assay rank --by model_name`",
         )
 
-    def _meeting(self, first: _Answer, second: _Answer) -> Iterator[Call]:
+    def _meeting(self, first: _Side, second: _Side) -> Iterator[Call]:
         item = self._items.get(first.row.item_id)
         if first.row.item_id != second.row.item_id or item is None:
             return  # ids that differ share a group if their hashes are equal
         scorer = self.scorer
         players, encoded = self._names(first.player, second.player)
-        settled = self._settled(players, first.row, second.row)
+        settled = self._settled_label(players, first.row, second.row)
         about = digest("match", self._seen.of(item, scorer), encoded, *_parts(settled))
         for seat in (0, 1) if scorer.both_seats else (0,):
             one, other = (second, first) if seat else (first, second)
@@ -270,11 +282,13 @@ class Matches:
             known = self._names_of[first, second] = names, canonical(names)
         return known
 
-    def _settled(self, players: tuple[str, str], first: Response, second: Response) -> Score | None:
+    def _settled_label(
+        self, players: tuple[str, str], first: Response, second: Response
+    ) -> Score | None:
         """The label of a match that nobody has to be asked about."""
         for row in (first, second):
             if row.outcome != "ok":
-                found = failed(row)
+                found = failure_label(row)
                 if self.scorer.skip_failures:
                     found.outcome = "skipped"
                 return found
@@ -284,5 +298,78 @@ class Matches:
 
 
 def _parts(settled: Score | None) -> list[bytes]:
-    """What a label that is settled adds to the key of its row: it is another row when the label is another one."""
+    """Return what a label that is settled adds to the key of its row: it is another row when the
+    label is another one."""
     return [] if settled is None else [canonical((settled.outcome, settled.score, settled.details))]
+
+
+SMALLEST_SHARE = 20  # a round is this part of the budget, but lets every player play
+
+
+class _PlayedRow(msgspec.Struct, gc=False):
+    """What is read of existing rows."""
+
+    item_id: str
+    scorer: str = ""
+    sample_index: int = 0
+    score: float | None = None
+    outcome: EvaluationOutcome = "scored"
+    part: tuple[int, int] = (0, 1)
+    players: tuple[str, str] | None = None
+
+
+class Rounds:
+    """The rounds of one scorer's matches."""
+
+    def __init__(self, matches: MatchCalls, log: Log, budget: int, seed: int) -> None:
+        self.matches = matches
+        self.budget = budget
+        self.seed = seed
+        players = len(matches.players)
+        self._number = {name: number for number, name in enumerate(matches.players)}
+        self._seats = 2 if matches.scorer.both_seats else 1
+        self._present = matches.presence()
+        together = self._present.astype(np.float32)
+        self._left = np.triu(together @ together.T, 1).astype(np.int64)
+        self._payoffs = np.zeros((players, players))
+        self._played: dict[tuple[int, int], set[int]] = {}
+        self._counted: set[tuple[int, int, int]] = set()
+        for _, row in read_rows(log, _PlayedRow):
+            if row.part[0] == 0:
+                self.record(row)
+
+    def record(self, row: "_PlayedRow | Evaluation") -> None:
+        """A match was played in one of its seats. Skipped ones are not played, and cost nothing."""
+        if row.scorer != self.matches.scorer.name or row.players is None:
+            return
+        first, second = (self._number[name] for name in row.players)
+        group = self.matches.group_of(row.item_id, row.sample_index)
+        self._take(group, (first, second))
+        if row.outcome == "skipped":
+            return
+        self._counted.add((group, first, second))
+        if row.score is not None:
+            self._payoffs[first, second] += row.score / self._seats
+            self._payoffs[second, first] += (1 - row.score) / self._seats
+
+    def next(self) -> list[Call]:
+        """The calls of the next round; none when the budget is used up or everything is played."""
+        wanted = min(
+            self.budget - len(self._counted), max(len(self._number), self.budget // SMALLEST_SHARE)
+        )
+        if wanted <= 0:
+            return []
+        random = np.random.default_rng([self.seed, sum(map(len, self._played.values()))])
+        calls: list[Call] = []
+        for pair in choose_pairs(self._payoffs, self._left, wanted, random):
+            shared = np.flatnonzero(self._present[pair[0]] & self._present[pair[1]])
+            free = np.setdiff1d(shared, list(self._played.get(pair, ())), assume_unique=True)
+            group = int(random.choice(free))
+            self._take(group, pair)
+            calls += self.matches.calls_between(group, pair)
+        return calls
+
+    def _take(self, group: int, pair: tuple[int, int]) -> None:
+        played = self._played.setdefault(pair, set())
+        self._left[pair] -= group not in played
+        played.add(group)

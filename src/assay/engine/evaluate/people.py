@@ -16,7 +16,7 @@ from assay.store.keys import canonical, digest
 WAITING = "waiting"  # in the details of a row: nobody has decided this match yet
 
 
-class _Vote(NamedTuple):
+class _PeopleVote(NamedTuple):
     annotator: str
     payoff: float
     response: str
@@ -26,10 +26,12 @@ class PeoplesVerdicts:
     """What people decided in the matches of one evaluation method; `digest` is another one when any of it is."""
 
     def __init__(self, labels: Iterable[Label], name: str) -> None:
-        self._votes: dict[tuple[str, int, str], list[_Vote]] = {}
+        self._votes: dict[tuple[str, int, str], list[_PeopleVote]] = {}
         for label in labels:
             if label.scorer in ("", name):
-                vote = _Vote(label.annotator, verdict(label, None, match=True), label.response)
+                vote = _PeopleVote(
+                    label.annotator, verdict(label, None, match=True), label.response
+                )
                 self._votes.setdefault((label.item, label.sample, label.model), []).append(vote)
         self.digest = digest("people", canonical(sorted(self._votes.items()))).hex()
 

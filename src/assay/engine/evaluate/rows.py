@@ -20,46 +20,39 @@ Result = tuple[Any, BaseException | None]
 
 
 def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
-    """The rows of one call; a call without labels still leaves one, so that it is not made again."""
-    kind, scorer = None, call.scorer
-    more: dict[str, Any] = scorer.shown
+    """Return the rows of one call; a call without labels still leaves one, so that it is not made again."""
+    scorer, kind = call.scorer, None
+    more: dict[str, Any] = scorer.shown_params
     if scorer.strips_reasoning and has_reasoning(call.case.responses[0]):
         more = {**more, "reasoning_stripped": True}
     if call.settled is not None:
-        scores = [call.settled]
-        seconds = 0.0
-    else:
-        assert result is not None
-        value, failure = result
+        return [_row(call, call.settled, (0, 1), more, 0.0, kind)]
+    assert result is not None
+    value, failure = result
+    # a scorer is user code: whatever it returns is this row's result
+    try:
         if _is_ready(value, scorer):
             row = _row(call, value, (0, 1), more, seconds, kind)
-            try:
-                row.detailed_results = _json_value(value.details)
-                return [row]
-            except Exception as raised:  # details are the scorer's, too
-                failure = raised
-        scores: list[Score] = []
-        if failure is None:
-            try:
-                scores, further = _storable(*labels_of(value, scorer))
-                more = {**more, **further} if further else more
-            except (
-                Exception
-            ) as raised:  # a scorer is user code: whatever it returns is this row's result
-                failure = raised
-        if failure is not None:
-            error, kind = _described(failure)
-            scores = [Score(label=scorer.name, outcome="errored", error=error)]
+            row.detailed_results = _json_value(value.details)
+            return [row]
+        scores, further = ([], {}) if failure is not None else _storable(*labels_of(value, scorer))
+        more = {**more, **further}
+    except Exception as raised:
+        scores, failure = [], raised
+    if failure is not None:
+        error, kind = _error_of(failure)
+        scores = [Score(label=scorer.name, outcome="errored", error=error)]
     if not scores:
-        return [
-            _row(call, Score(label=scorer.name, outcome="skipped"), (0, 0), more, seconds, kind)
-        ]
-    count = len(scores)
-    return [_row(call, score, (i, count), more, seconds, kind) for i, score in enumerate(scores)]
+        nothing = Score(label=scorer.name, outcome="skipped")
+        return [_row(call, nothing, (0, 0), more, seconds, kind)]
+    return [
+        _row(call, score, (i, len(scores)), more, seconds, kind) for i, score in enumerate(scores)
+    ]
 
 
 def _is_ready(value: Any, scorer: BoundScorer) -> bool:
-    """Whether a scorer's result is what it would be completed to: most are, and a million of them are to be written."""
+    """Return whether a scorer's result is what it would be completed to: most are, and a million of
+    them are to be written."""
     return (
         type(value) is Score
         and type(value.passed) is bool
@@ -145,7 +138,7 @@ def _from_numpy(value: Any) -> Any:
     raise TypeError(f"the scorer returned {type(value).__name__}, which is not a JSON value")
 
 
-def _described(error: BaseException) -> tuple[str, str]:
+def _error_of(error: BaseException) -> tuple[str, str]:
     if isinstance(error, CallError):
         return error.what, error.kind
     if isinstance(error, TimeoutError):

@@ -15,12 +15,12 @@ import msgspec
 from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Bound, Experiment, Options
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
 from assay.reading import Paths
-from assay.records import ROWS_FILE, Kind
+from assay.records import ROWS_FILE, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore
@@ -75,10 +75,10 @@ class ExistingEvaluations(Experiment):
         if not self.stored:
             rmtree(self.folder, ignore_errors=True)
 
-    def bind(self) -> Bound:
-        return Bound({}, [], bind.bind_metrics(self.config))
+    def bind(self) -> BoundConfig:
+        return BoundConfig({}, [], bind.bind_metrics(self.config))
 
-    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+    async def make(self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack) -> None:
         store, old = self.store, self.manifest("aggregation")
         if self.options.retry_errors and old is not None:
             store.put_manifest(msgspec.structs.replace(old, complete=False))
@@ -88,36 +88,40 @@ class ExistingEvaluations(Experiment):
     def examine(self) -> None:
         self._examines = True
 
-    def measured(self) -> dict[str, list[str]]:
+    def ids_to_measure(self) -> dict[str, list[str]]:
         """The ids under which the store shows each source's rows."""
         shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
         for source in self.sources:
             is_own = source.folder and source.folder.absolute() == self.folder
             id = self.id if is_own else source.name
             for kind, ids in shown.items():
-                if not (file := source.files.get(kind)):
-                    continue
-                rows, manifest = FileLog(file), source.manifest(kind)
-                if kind == "run" and manifest is None and source.manifest("evaluation"):
-                    rows = keyed_log(file)
-                if kind == "evaluation":
-                    if len(self.sources) > 1:
-                        rows = named_log(file, source.name)
-                    if self._examines or not source.looks_sealed(kind):
-                        evidence = source.evidence(kind)
-                        manifest, rows.hidden = evidence.manifest, evidence.log.hidden
-                self.store.show(kind, id, rows, manifest)
-                ids.append(id)
+                if kind in source.files:
+                    self.store.show(kind, id, *self._rows_of(source, kind))
+                    ids.append(id)
         return {
             "evaluations": shown["evaluation"],
             "runs": shown["run"],
             "datasets": shown["dataset"],
         }
 
+    def _rows_of(self, source: Source, kind: Kind) -> tuple[FileLog, Manifest | None]:
+        """Return the rows of a source as the store shows them, and their manifest."""
+        file, manifest = source.files[kind], source.manifest(kind)
+        rows = FileLog(file)
+        if kind == "run" and manifest is None and source.manifest("evaluation"):
+            rows = keyed_log(file)
+        if kind == "evaluation":
+            if len(self.sources) > 1:
+                rows = named_log(file, source.name)
+            if self._examines or not source.looks_sealed(kind):
+                evidence = source.evidence(kind)
+                manifest, rows.hidden = evidence.manifest, evidence.log.hidden
+        return rows, manifest
+
 
 def _folder(sources: list[Source]) -> tuple[Path | None, str]:
-    """Where the metrics go without -o: beside the evaluations of one folder, never over somebody else's file; or why
-    nowhere."""
+    """Return where the metrics go without -o: beside the evaluations of one folder, never over
+    somebody else's file; or why nowhere."""
     folder = sources[0].folder
     if len(sources) > 1 or folder is None:
         return None, ""

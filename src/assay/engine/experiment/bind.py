@@ -73,7 +73,7 @@ def _few_shot(config: Config, entry: FewShotConfig) -> "FewShot":
 
 
 def bind_checks(config: Config) -> list[Checked]:
-    """What every item must have: the fields of the prompts, and those of their choices."""
+    """Return what every item must have: the fields of the prompts, and those of their choices."""
     asked = (entry.likelihood or {} for entry in config.prompts)
     tasks = [registry.check_params(registry.task.get("likelihood"), params) for params in asked]
     return [
@@ -85,47 +85,33 @@ def bind_checks(config: Config) -> list[Checked]:
 def bind_tasks(
     config: Config, models: Mapping[str, Model], samples: int | None = None
 ) -> list[Task]:
-    """Every model with every prompt, then the config's own functions and graphs."""
-    make_prompt_task = registry.task.get("prompt")
-    make_function_task = registry.task.get("function")
-    problems = Problems(config)
-    count = samples or config.num_samples
-    tasks: list[Task] = []
+    """Return tasks of every model with every prompt, then those of the config's own functions and graphs."""
+    problems, tasks = Problems(config), list[Task]()
     prompts = bind_prompts(config) if config.models else []
-    for entry in config.models:
-        if entry.helper:
-            continue
-        params = sampling(config, entry)
-        timeout = entry.timeout or config.timeout
+    for entry in (entry for entry in config.models if not entry.helper):
         model, templates = models[entry.name], iter(prompts)
+        timeout = entry.timeout or config.timeout
+        asked: dict[str, Any] = {"params": sampling(config, entry), "timeout": timeout}
         for number, source in enumerate(config.prompts):
             if source.requests:
                 make = registry.task.get("requests")
-                tasks.append(
-                    make(source.requests, model, params=params, timeout=timeout, name=source.name)
-                )
+                tasks.append(make(source.requests, model, name=source.name, **asked))
             elif source.likelihood is None:
-                tasks.append(
-                    make_prompt_task(
-                        next(templates), model, params=params, samples=count, timeout=timeout
-                    )
-                )
+                make, count = registry.task.get("prompt"), samples or config.num_samples
+                tasks.append(make(next(templates), model, samples=count, **asked))
             else:
                 with problems.at("prompts", number, "likelihood"):
-                    tasks.append(
-                        _likelihood_task(next(templates), model, source.likelihood, timeout)
-                    )
-    for number, entry in enumerate(config.tasks):
-        with problems.at("tasks", number):
-            base = Path(config.base)
-            if entry.graph:
-                tasks.append(_graph_task(config, entry, models))
-                continue
-            name = (entry.function_name if entry.path else entry.function) or entry.name
-            function = plug_in_of(registry.task, name, entry.path, "", base)
-            tasks.append(make_function_task(function, name=entry.name, params=entry.params))
-    problems.raise_any()
-    return tasks
+                    prompt = next(templates)
+                    tasks.append(_likelihood_task(prompt, model, source.likelihood, timeout))
+
+    def bind(entry: TaskConfig) -> Task:
+        if entry.graph:
+            return _graph_task(config, entry, models)
+        name = (entry.function_name if entry.path else entry.function) or entry.name
+        function = plug_in_of(registry.task, name, entry.path, "", Path(config.base))
+        return registry.task.get("function")(function, name=entry.name, params=entry.params)
+
+    return tasks + problems.each("tasks", bind)
 
 
 def _likelihood_task(

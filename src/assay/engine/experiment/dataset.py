@@ -22,13 +22,14 @@ from assay import reading, registry
 from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shape_rows
+from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Item, Manifest
 from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
-from assay.store.seal import is_unchanged, seal
+from assay.store.seal import is_unchanged
 from assay.store.shared.mirror import named, push
 from assay.store.stores import FlatStore, directory_of
 from assay.usercode import marks_of
@@ -79,7 +80,8 @@ def ingest(
 
 
 def source_mark(source: Mapping[str, Any]) -> str:
-    """What tells a dataset's source, with all that decides what becomes of it, from others."""
+    """Return what tells a dataset's source, with all that decides what becomes of it, from
+    others."""
     return digest("source", canonical(dict(source))).hex()
 
 
@@ -95,28 +97,17 @@ def put_dataset(
 ) -> Manifest:
     """The manifest of a dataset whose items are stored; `content` is their hash."""
     old = store.manifest("dataset", id)
-    manifest = Manifest(
-        kind="dataset",
-        id=id,
-        name=old.name if old else name,
-        created=old.created if old else time.time(),
-        started=time.time(),
-        ended=time.time(),
-        complete=True,
-        digest=content,
-        planned=count,
-        counts={"items": count},
-        plan=plan,
-        metadata=metadata or {},
-    )
-    seal(manifest, store.log("dataset", id))
-    store.put_manifest(manifest)
-    return manifest
+    manifest = new_manifest(old, "dataset", id, plan, name=name, digest=content)
+    manifest.complete, manifest.planned = True, count
+    manifest.counts = {"items": count}
+    manifest.metadata = metadata or {}
+    return close_artefact(store, manifest)
 
 
 def file_stamp(path: Path) -> dict[str, Any]:
-    """What tells that a file is still the one that was read: its times and inode, once it has rested. Until then an
-    edit may leave them as they are, because clocks of file systems are coarse, and its content is hashed."""
+    """Return what tells that a file is still the one that was read: its times and inode, once it
+    has rested. Until then an edit may leave them as they are, because clocks of file systems are
+    coarse, and its content is hashed."""
     now = time.time_ns()
     stat = path.stat()
     if max(stat.st_mtime_ns, stat.st_ctime_ns) > now - RESTED_NS:
@@ -195,7 +186,7 @@ def _state(path: Path) -> list[int]:
 
 
 def _are_there(media: Mapping[str, list[int]]) -> bool:
-    """Whether files are as they were."""
+    """Return whether files are as they were."""
     try:
         return all(_state(Path(path)) == list(state) for path, state in media.items())
     except OSError:
@@ -203,8 +194,8 @@ def _are_there(media: Mapping[str, list[int]]) -> bool:
 
 
 def media_folder(source: DatasetConfig | None) -> str | None:
-    """What the paths in a dataset's rows count from: the folder that the config names, else that of its files; None
-    where these are in several folders, or elsewhere."""
+    """Return what the paths in a dataset's rows count from: the folder that the config names, else
+    that of its files; None where these are in several folders, or elsewhere."""
     if source is None or source.media:
         return source.media if source is not None else ""
     paths = source.path if isinstance(source.path, list) else [source.path]
@@ -217,7 +208,7 @@ def media_folder(source: DatasetConfig | None) -> str | None:
 
 def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row) of every row of a config's dataset, one file after the other, then shaped as the config says."""
-    return shape_rows(_read(source, base), source)
+    return shape_rows(_rows_of(source, base), source)
 
 
 def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
@@ -236,7 +227,7 @@ def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
     return {**found, "dataset": msgspec.to_builtins(source)}
 
 
-def _read(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows_of(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     read = registry.dataset.get(source.type, base=base, where="dataset.type")
     if source.type == "function":
         function = _function(source, base)

@@ -15,7 +15,7 @@ from assay.config import Config
 from assay.engine.calls.executor import Shared
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Bound, Experiment, Options
+from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.models import bind_usable
 from assay.engine.experiment.preflight import label_problems
 from assay.engine.experiment.resolve import find_each
@@ -89,15 +89,15 @@ class ExistingResponses(Experiment):
         self.names_dataset = names_dataset
         self._runs = runs_of(sources)
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundConfig:
         models = bind_usable(self.config, self.environ)
-        return Bound(
+        return BoundConfig(
             models,
             bind.bind_scorers(self.config, models),
             bind.bind_metrics(self.config),
         )
 
-    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> None:
+    async def make(self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack) -> None:
         self._gather(bound.scorers)
         self._show(lambda run: run.evidence("run").log)
         for run in self._runs:
@@ -120,7 +120,7 @@ class ExistingResponses(Experiment):
             self.progress.note(note)
         return {ELSEWHERE: elsewhere}
 
-    def scored(self, evaluation: Manifest) -> None:
+    def after_scoring(self, evaluation: Manifest) -> None:
         elsewhere = self._elsewhere()
         # finished before, from the same rows elsewhere
         if evaluation.metadata.get(ELSEWHERE, {}) != elsewhere:
@@ -136,9 +136,9 @@ class ExistingResponses(Experiment):
                 "the config has no metrics: those in the folder are of earlier evaluations"
             )
 
-    def measured(self) -> dict[str, list[str]]:
+    def ids_to_measure(self) -> dict[str, list[str]]:
         self._show(answers_of)
-        return super().measured()
+        return super().ids_to_measure()
 
     def _gather(self, scorers: Sequence[BoundScorer]) -> None:
         """For matches: the runs behind the earlier evaluation in the folder, and the rows of others."""
@@ -207,7 +207,7 @@ class ExistingResponses(Experiment):
         self.store.show("dataset", self.id, log, manifest)
 
     def _elsewhere(self) -> dict[str, Any]:
-        """Where the responses and the items are that did not come into the folder."""
+        """Return where the responses and the items are that did not come into the folder."""
         found: dict[str, Any] = {}
         for kind in ("run", "dataset"):
             own = self.folder / ROWS_FILE[kind]
@@ -242,7 +242,7 @@ class _Failure(msgspec.Struct):
 
 
 def _folder(sources: Sequence[Source], output_dir: str | None) -> Path:
-    """Where the evaluations go: never over rows that are not ours."""
+    """Return where the evaluations go: never over rows that are not ours."""
     if output_dir is not None:
         return local(output_dir)
     source = sources[0]

@@ -87,7 +87,7 @@ class Result(Shown, kw_only=True):
     too_many_errors: str = ""
 
 
-class Bound(msgspec.Struct):
+class BoundConfig(msgspec.Struct):
     """A config's parts, made ready."""
 
     models: dict[str, Model]
@@ -196,18 +196,18 @@ class Experiment:
             if self.kind != "aggregation":
                 make_ordinary(self.folder)
             stack.push(self._push)
-            shared = self.shared(bound.models, stop)
+            shared = self.for_executors(bound.models, stop)
             result.run = await self.make(bound, shared, stack)
             self._check_error_rate(result)
             if bound.scorers:
                 result.evaluation = await self.score(bound.scorers, shared)
-                self.scored(result.evaluation)
+                self.after_scoring(result.evaluation)
             if bound.metrics:
                 result.metrics = await self.measure(bound.metrics)
             self.note_failures(result)
         return result
 
-    def open(self, stack: AsyncExitStack) -> Bound:
+    def open(self, stack: AsyncExitStack) -> BoundConfig:
         """Make the parts of the config ready; what is open is closed with the stack."""
         os.environ.update(environment(self.config, self.environ))
         stack.callback(self.close)
@@ -231,7 +231,7 @@ class Experiment:
     def note_failures(self, result: Result) -> None:
         evaluations = [result.evaluation]
         if result.evaluation is None and result.metrics:
-            ids = self.measured().get("evaluations", [])
+            ids = self.ids_to_measure().get("evaluations", [])
             evaluations = [self.store.manifest("evaluation", id) for id in ids]
         result.failures = [
             entry for manifest in evaluations for entry in failures_of(result.run, manifest)
@@ -240,7 +240,7 @@ class Experiment:
         self.progress.errors = [line for failures in result.failures for line in failures.lines()]
         self._check_error_rate(result)
 
-    def shared(
+    def for_executors(
         self, models: dict[str, Model], stop: Stop | None, own: Shared | None = None
     ) -> Shared:
         """For Runner and Evaluator; `own` is a worker's part of it."""
@@ -264,7 +264,7 @@ class Experiment:
         }
 
     async def infer(
-        self, bound: Bound, shared: Shared, selection: Selection, store: Store | None = None
+        self, bound: BoundConfig, shared: Shared, selection: Selection, store: Store | None = None
     ) -> Manifest:
         """The run, when every selected cell has its row. A shard has a `store` of its own: there
         nothing that failed is tried again, and a model's server is left to the next one."""
@@ -308,7 +308,7 @@ class Experiment:
 
         def measure() -> Awaitable[list[MetricRow]]:
             return aggregator.aggregate_async(
-                metrics=metrics, id=self.id, name=self.config.name, **self.measured()
+                metrics=metrics, id=self.id, name=self.config.name, **self.ids_to_measure()
             )
 
         try:
@@ -319,7 +319,7 @@ class Experiment:
 
     # -- where responses come from
 
-    def bind(self) -> Bound:
+    def bind(self) -> BoundConfig:
         """Everything that can be wrong with the config is raised here, before anything is spent."""
         self._refuse_files_of_others()
         check_budget(self.config)
@@ -328,9 +328,11 @@ class Experiment:
         scorers, metrics = bind.bind_scorers(self.config, models), bind.bind_metrics(self.config)
         if self.mode == "inference":
             scorers = []
-        return Bound(models, scorers, metrics if scorers else [], tasks, samples)
+        return BoundConfig(models, scorers, metrics if scorers else [], tasks, samples)
 
-    async def make(self, bound: Bound, shared: Shared, stack: AsyncExitStack) -> Manifest | None:
+    async def make(
+        self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack
+    ) -> Manifest | None:
         """Make the responses, or show the store those that exist; the run's manifest if it was
         made here."""
         if note := write_config(self.folder, self.config):
@@ -359,10 +361,10 @@ class Experiment:
         return [self.id]
 
     def metadata(self) -> dict[str, Any]:
-        """What the evaluation's manifest should remember."""
+        """Return what the evaluation's manifest should remember."""
         return {}
 
-    def scored(self, evaluation: Manifest) -> None:
+    def after_scoring(self, evaluation: Manifest) -> None:
         """Called when every response has its labels."""
 
     def close(self) -> None:
@@ -372,7 +374,7 @@ class Experiment:
         """Called if evaluations that were trusted turned out to be damaged, before they are
         measured again."""
 
-    def measured(self) -> dict[str, list[str]]:
+    def ids_to_measure(self) -> dict[str, list[str]]:
         """The artefacts that metrics are computed from: `evaluations`, and `runs` and `datasets`
         where the manifests do not say."""
         return {"evaluations": [self.id]}
@@ -438,7 +440,7 @@ class Experiment:
             self.preflight(bound, store)
         return [*self._warnings(), *preflight.warnings(bound.metrics, bound.samples)]
 
-    def preflight(self, bound: Bound, store: FlatStore | None = None) -> None:
+    def preflight(self, bound: BoundConfig, store: FlatStore | None = None) -> None:
         """Refuse what the stored items cannot give; see `preflight.py`."""
         own = store or self.store
         for output in bind.bind_outputs(self.config):

@@ -95,10 +95,10 @@ def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> di
     """The parameters of a model, and of the one that it wraps, with what their references stand for."""
     found = dict(params)
     if isinstance(found.get("api_key"), str):
-        found["api_key"] = _revealed(found["api_key"], variables)
+        found["api_key"] = _secret_value(found["api_key"], variables)
     if isinstance(found.get("headers"), dict):
         found["headers"] = {
-            name: _revealed(text, variables) for name, text in found["headers"].items()
+            name: _secret_value(text, variables) for name, text in found["headers"].items()
         }
     if isinstance(wrapped := found.get("of"), dict):
         found["of"] = _with_secrets(wrapped, variables)
@@ -108,7 +108,7 @@ def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> di
     return found
 
 
-def _revealed(reference: str, variables: Mapping[str, str]) -> str:
+def _secret_value(reference: str, variables: Mapping[str, str]) -> str:
     value = secret(reference, variables)
     if value is None:
         raise UserError(f"{reference} is not set", fix="put it into the environment or into `.env`")

@@ -129,7 +129,8 @@ def _is_plain(scorer: BoundScorer) -> bool:
 
 
 def _expectation(scorer: BoundScorer, items: Sequence[Item]) -> UserError | None:
-    """What a built-in scorer says that compares one answer with an item's, if it says it of every item."""
+    """Return what a built-in scorer says that compares one answer with an item's, if it says it of
+    every item."""
     if not _is_plain(scorer) or not items:
         return None
     what = ""

@@ -88,7 +88,7 @@ def _sources_at(path: Path, kind: Kind | None, *, foreign: bool = True) -> list[
         raise _nothing_at(path)
     own: Kind | None = next((known for known, name in ROWS_FILE.items() if name == path.name), None)
     if own is None or (kind is not None and own != kind):
-        if foreign and (imported := _imported(path)):
+        if foreign and (imported := _import_copies(path)):
             return imported
         return [Source(path=path, name=path.stem, files={kind or _kind_of(path): path})]
     folder = path.parent if read_manifests(path.parent, own) else None
@@ -107,7 +107,7 @@ def _sources_in(folder: Path, *, foreign: bool) -> list[Source]:
     itself = source_in(folder)
     if read_manifests(folder) or itself.files.keys() - {"dataset"}:
         return [itself]
-    return sources_below(folder) or (foreign and _imported(folder)) or [itself]
+    return sources_below(folder) or (foreign and _import_copies(folder)) or [itself]
 
 
 def sources_below(folder: Path) -> list[Source]:
@@ -129,7 +129,7 @@ def _is_ours(folder: Path) -> bool:
         return any(FileLog(folder / name).segments() for name in ROWS_FILE.values())
 
 
-def _imported(path: Path) -> list[Source]:
+def _import_copies(path: Path) -> list[Source]:
     """Return the experiments of other programs at a path, as folders of ours."""
     # most paths are folders of ours
     from assay.engine.experiment.imports.copies import imported_copies
@@ -158,7 +158,7 @@ def folders_at(path: str | Path, *, rows: bool = True) -> list[tuple[Path, str]]
         return [(folder, shown(str(folder))) for folder in folders]
     if not os.path.exists(named):
         raise _nothing_at(named)
-    if copies := _imported(named):
+    if copies := _import_copies(named):
         return [(copy.path, copy.place) for copy in copies]
     fix = "name an experiment's folder; `assay ls` lists those below one"
     raise UserError(f"there is no experiment in {str(path)!r}", fix=fix)

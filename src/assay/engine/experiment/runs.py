@@ -78,10 +78,10 @@ def unite_items(store: Store, id: str, files: Sequence[Path], fix: str = _ONE_DA
     """Store the items of several datasets as one. Runs over parts of one dataset can be compared, runs over different
     datasets cannot: items of one id must be equal. `fix` is what to do about those that are not."""
     stamp = {"united": [file_stamp(file.absolute()) for file in files]}
-    return ingest(store, id, lambda: _united(files, fix), stamp=stamp)
+    return ingest(store, id, lambda: _united_rows(files, fix), stamp=stamp)
 
 
-def _united(files: Sequence[Path], fix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _united_rows(files: Sequence[Path], fix: str) -> Iterator[tuple[str, dict[str, Any]]]:
     ids, items = Seen(), Seen()
     for file in files:
         for number, (_, line) in enumerate(FileLog(file).scan(), 1):
@@ -158,7 +158,7 @@ class _WithField(FileLog):
     raw = False
 
     def scan(self) -> Iterator[tuple[int, bytes]]:
-        return ((position, self._extended(line)) for position, line in super().scan())
+        return ((position, self._with_field(line)) for position, line in super().scan())
 
     def blocks(self) -> Iterator[bytes]:
         lines = (line + b"\n" for _, line in self.scan())
@@ -166,12 +166,12 @@ class _WithField(FileLog):
             yield block
 
     def read(self, position: int) -> bytes:
-        return self._extended(super().read(position))
+        return self._with_field(super().read(position))
 
     def read_many(self, positions: Iterable[int]) -> Iterator[bytes]:
-        return map(self._extended, super().read_many(positions))
+        return map(self._with_field, super().read_many(positions))
 
-    def _extended(self, line: bytes) -> bytes:
+    def _with_field(self, line: bytes) -> bytes:
         """The field comes first: of two fields of one name, readers take the last."""
         start = line.find(b"{") + 1
         rest = line[start:].lstrip()

@@ -40,13 +40,13 @@ class Source(msgspec.Struct, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where it is, as the user has named it."""
+        """Return where it is, as the user has named it."""
         return self.origin or str(self.path)
 
     def logs(self, kind: Kind) -> list[FileLog]:
         """All rows of a kind that count, file by file; none if there are none."""
         first = [self.files[kind]] if kind in self.files else []
-        return [self._examined(kind, file).log for file in (*first, *self.more.get(kind, ()))]
+        return [self._evidence_of(kind, file).log for file in (*first, *self.more.get(kind, ()))]
 
     def row_files(self) -> set[Path]:
         """Return the files of its responses and labels, wherever they are, and those to come of a
@@ -71,26 +71,27 @@ class Source(msgspec.Struct, kw_only=True):
         return file is not None and any(part.size for part in FileLog(file).segments())
 
     def looks_sealed(self, kind: Kind) -> bool:
-        """Whether the files have the size and the time of their seal, so that it is enough to check their bytes when
-        all of them are read."""
+        """Return whether the files have the size and the time of their seal, so that it is enough
+        to check their bytes when all of them are read."""
         manifest = self.manifest(kind)
         return manifest is not None and manifest.segments == FileLog(self.files[kind]).segments()
 
     def evidence(self, kind: Kind) -> Evidence:
         """The rows of a kind, compared with what their manifest says."""
-        return self._examined(kind, self.files[kind])
+        return self._evidence_of(kind, self.files[kind])
 
-    def _examined(self, kind: Kind, file: Path) -> Evidence:
+    def _evidence_of(self, kind: Kind, file: Path) -> Evidence:
         if file not in self.examined:
             self.examined[file] = examine(FileLog(file), _manifest(kind, file))
         return self.examined[file]
 
     def partial(self) -> str:
-        """What is present of what was planned, where that is not all; empty if the evaluations are whole."""
+        """Return what is present of what was planned, where that is not all; empty if the
+        evaluations are whole."""
         return self.evidence("evaluation").partial if "evaluation" in self.files else ""
 
     def manifest(self, kind: Kind) -> Manifest | None:
-        """What the rows of a kind are, if they are ours."""
+        """Return what the rows of a kind are, if they are ours."""
         return _manifest(kind, self.files[kind]) if kind in self.files else None
 
 

@@ -10,17 +10,49 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from assay.config import LoggingConfig
-from assay.engine.calls.progress import LaneProgress, Progress
+from assay.engine.calls.progress import LaneProgress, LaneStatus, Progress
 from assay.errors import StoreError
 from assay.store.files import make_folder, private_mode, write_file
 from assay.text.plain import plain
 
 INTERVAL = 2.0
+
+
+class CallStatus(msgspec.Struct):
+    """What the calls inside of rows came to."""
+
+    calls: int
+    tokens: int
+    cost: float | None
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """What `status.json` says of a run by one process. Samples and models are those of the run,
+    `rate` and `left_seconds` of the step that is under way."""
+
+    mode: str = ""
+    state: str = ""
+    step: str = ""
+    total_samples: int = 0
+    processed_samples: int = 0
+    failed_samples: int = 0
+    progress_percent: float = 0.0
+    current_model: str | None = None
+    rate: float = 0.0
+    left_seconds: float | None = None
+    waiting: str = ""
+    tokens: int = 0
+    cost: float | None = None
+    start_time: float = 0.0
+    last_update: float = 0.0
+    errors: list[str] = []
+    models: dict[str, LaneStatus] = {}
+    calls: dict[str, CallStatus] = {}
+    notes: list[str] = []
 
 
 @asynccontextmanager
@@ -29,10 +61,10 @@ async def status_file(folder: Path, progress: Progress, mode: str) -> AsyncGener
     started = time.time()
 
     def write(state: str, error: BaseException | None = None) -> None:
-        status = {"mode": "complete" if state == "complete" else mode, "state": state}
-        status |= {**_counts(progress), "start_time": started, "last_update": time.time()}
-        errors = [*([str(error)] if error is not None else []), *progress.errors]
-        status |= {"errors": errors, **_details(progress)}
+        status = _status(progress)
+        status.mode, status.state = "complete" if state == "complete" else mode, state
+        status.start_time, status.last_update = started, time.time()
+        status.errors = [*([str(error)] if error is not None else []), *progress.errors]
         write_file(folder / "status.json", msgspec.json.format(msgspec.json.encode(status)) + b"\n")
 
     async def keep() -> None:
@@ -53,43 +85,30 @@ async def status_file(folder: Path, progress: Progress, mode: str) -> AsyncGener
     write("complete")
 
 
-def _counts(progress: Progress) -> dict[str, Any]:
+def _status(progress: Progress) -> Status:
     lanes = progress.of("run")
-    total = sum(lane.total or 0 for lane in lanes)
+    status = Status(step=progress.step, waiting=progress.waiting(), notes=progress.notes)
+    status.tokens, status.cost = progress.spent()
+    status.failed_samples = sum(lane.errors for lane in lanes)
     rows = sum(lane.present + lane.done for lane in lanes)
-    failed = sum(lane.errors for lane in lanes)
-    tokens, cost = progress.spent()
-    return {
-        "step": progress.step,
-        "total_samples": total,
-        "processed_samples": rows - failed,
-        "failed_samples": failed,
-        "progress_percent": round(100 * rows / total, 2) if total else 0.0,
-        "current_model": next((lane.name for lane in lanes if lane.ended is None), None),
-        **_speed(progress.of(progress.step)),
-        "waiting": progress.waiting(),
-        "tokens": tokens,
-        "cost": cost,
-    }
+    status.processed_samples = rows - status.failed_samples
+    status.total_samples = total = sum(lane.total or 0 for lane in lanes)
+    status.progress_percent = round(100 * rows / total, 2) if total else 0.0
+    status.current_model = next((lane.name for lane in lanes if lane.ended is None), None)
+    _set_speed(status, progress.of(progress.step))
+    status.models = {lane.name: lane.status() for lane in lanes}
+    for (_, name), lane in progress.lanes.items():
+        if lane.calls:
+            status.calls[name] = CallStatus(lane.calls, lane.tokens, lane.status().cost)
+    return status
 
 
-def _speed(lanes: list[LaneProgress]) -> dict[str, Any]:
+def _set_speed(status: Status, lanes: list[LaneProgress]) -> None:
     active = [lane for lane in lanes if lane.ended is None and lane.total != 0]
-    left = [lane.left() for lane in active if lane.total is not None]
-    longest = None if not left or None in left else max(filter(None, left), default=0.0)
-    return {"rate": sum(lane.rate() for lane in active), "left_seconds": longest}
-
-
-def _details(progress: Progress) -> dict[str, Any]:
-    calling = [(name, lane) for (_, name), lane in progress.lanes.items() if lane.calls]
-    return {
-        "models": {lane.name: lane.status() for lane in progress.of("run")},
-        "calls": {
-            name: {"calls": lane.calls, "tokens": lane.tokens, "cost": lane.status().cost}
-            for name, lane in calling
-        },
-        "notes": progress.notes,
-    }
+    status.rate = sum(lane.rate() for lane in active)
+    left = [lane.seconds_left() for lane in active if lane.total is not None]
+    if left and None not in left:
+        status.left_seconds = max(filter(None, left), default=0.0)
 
 
 logger = logging.getLogger("assay")

@@ -7,15 +7,19 @@ rows that a manifest remembers. A folder stays one's own when it is moved, and o
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from assay import registry, usercode
 from assay.config import Config, Need, load, resolved, to_yaml
+from assay.config.paths import named_files
+from assay.config.source import dotted_key
 from assay.errors import UserError, shown
 from assay.reading import is_remote
 from assay.store.files import state_folder, write_file
@@ -81,14 +85,15 @@ def stored_config(
 
 
 def is_own(folder: Path) -> bool:
-    """Whether the config in a folder, as it is now, is the user's word."""
+    """Return whether the config in a folder, as it is now, is the user's word."""
     return _is_remembered(_digest("own", _content(folder)))
 
 
 def is_trusted(folder: Path, config: Config, parts: Iterable[str]) -> bool:
-    """Whether what a folder's config reaches is the user's word or trusted, or else refused; False if it is nothing."""
+    """Return whether what a folder's config reaches is the user's word or trusted, or else refused;
+    False if it is nothing."""
     reaches = (reach for part in parts for reach in _WAYS[part](config, folder))
-    if is_own(folder) or _accepted(folder, [*reaches]):
+    if is_own(folder) or _accept(folder, [*reaches]):
         return True
     _Process.foreign.add(config.source)
     return False
@@ -104,7 +109,7 @@ def check_rows(folder: Path, elsewhere: Iterable[Path]) -> None:
         path for path in (*(folder / name for name in _FILES), *segments) if os.path.islink(path)
     ]
     outside += _outside(folder, paths)
-    _accepted(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
+    _accept(folder, [Reach("reads", path, file=path) for path in dict.fromkeys(outside)])
 
 
 def write_config(folder: Path, config: Config | bytes) -> str:
@@ -122,11 +127,22 @@ def vouch_rows(folder: Path, elsewhere: Iterable[Path]) -> str:
     return _remember(_digest("rows", *map(os.fsencode, outside)), str(folder)) if outside else ""
 
 
-def _accepted(folder: Path, reaches: list[Reach]) -> bool:
-    """Whether what a foreign folder reaches is trusted; False if there is nothing to trust."""
+def with_list(what: str, lines: Sequence[str], most: int, count: int = 0) -> str:
+    """Return a text that lists the first of these lines, and says how many more there are of `count`, by default of
+    them all."""
+    more = max(count, len(lines)) - most
+    ends = [f"and {more:,} more"] if more > 0 else []
+    return "\n  - ".join([what, *lines[:most], *ends])
+
+
+def _accept(folder: Path, reaches: list[Reach]) -> bool:
+    """Return whether what a foreign folder reaches is trusted; False if there is nothing to
+    trust."""
     if not reaches:
         return False
-    key = _digest("trusted", os.fsencode(folder.resolve()), _content(folder), *map(_named, reaches))
+    key = _digest(
+        "trusted", os.fsencode(folder.resolve()), _content(folder), *map(_reach_bytes, reaches)
+    )
     if os.environ.get("ASSAY_TRUST", "").lower() in ("1", "true", "yes") or _is_remembered(key):
         return True
     if _Process.trusts:
@@ -136,15 +152,9 @@ def _accepted(folder: Path, reaches: list[Reach]) -> bool:
         f"{reach.verb} {reach.name}{f' ({reach.place})' if reach.place else ''}"
         for reach in reaches
     ]
-    more = [f"and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
+    what = "this folder is not of your Assay's making, and this command"
     raise UserError(
-        "\n  - ".join(
-            [
-                "this folder is not of your Assay's making, and this command",
-                *lines[:_MOST_SHOWN],
-                *more,
-            ]
-        ),
+        with_list(what, lines, _MOST_SHOWN),
         where=f"{folder}, which belongs to {_owner(folder)}",
         fix="look at what it names, then add --trust (ASSAY_TRUST=1 in CI, assay.trust() in Python), or name a config "
         "of your own with -c",
@@ -167,7 +177,7 @@ def _plug_ins(kind: registry.Registry, part: str, config: Config, folder: Path) 
             yield from _code(kind, name, place)
         weights = [text for text in texts_in(entry.params.get("model")) if text not in models]
         yield from (Reach("loads", f"the model {text}", place, text) for text in weights)
-        yield from _in_params(entry.params, place, folder, dotted="." in entry.type)
+        yield from _in_params(entry.params, place, folder, dotted_key="." in entry.type)
 
 
 def _code(kind: registry.Registry, name: str, place: str) -> Iterator[Reach]:
@@ -181,7 +191,9 @@ def _code(kind: registry.Registry, name: str, place: str) -> Iterator[Reach]:
         yield Reach("runs", name, place, name.rpartition(":")[0] if ".py:" in name else "")
 
 
-def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -> Iterator[Reach]:
+def _in_params(
+    params: Any, place: str, folder: Path, *, dotted_key: bool = False
+) -> Iterator[Reach]:
     """Folders of code; values that look like files or, for plug-ins of formats, classes to import."""
     yield from (
         Reach("runs", f"code in {path}", place, path)
@@ -192,7 +204,7 @@ def _in_params(params: Any, place: str, folder: Path, *, dotted: bool = False) -
             yield Reach("runs", text, place, text.removesuffix(".py").partition(".py:")[0] + ".py")
         elif "/" in text and _is_outside(folder, text):
             yield Reach("reads", text, place, text)
-        elif dotted and "." in text and all(part.isidentifier() for part in text.split(".")):
+        elif dotted_key and "." in text and all(part.isidentifier() for part in text.split(".")):
             yield Reach("runs", text, place)
 
 
@@ -224,42 +236,32 @@ def _dataset(config: Config, folder: Path) -> Iterator[Reach]:
     source = config.dataset
     if source is None:
         return
-    files = [source.path] if isinstance(source.path, str) else source.path
+    file = source.path if isinstance(source.path, str) else "".join(source.path[:1])
     if source.function_name or source.module or source.type == "function":
-        yield Reach(
-            "runs", f"{source.module or files[0]}:{source.function_name}", "dataset", files[0]
-        )
+        yield Reach("runs", f"{source.module or file}:{source.function_name}", "dataset", file)
         return
-    yield from _code(registry.dataset, source.type, "dataset")
-    for text in filter(None, (*files, source.repository)):
-        if _is_outside(folder, text):
-            yield Reach("reads", text, "dataset", text)
+    yield from _marked_reaches("dataset", config, folder)
     if source.name and not source.repository:
         yield Reach("reads", f"{source.type} {source.name}", "dataset")
     yield from _in_params(source.params, "dataset", folder)
 
 
+def _marked_reaches(part: str, config: Config, folder: Path) -> Iterator[Reach]:
+    """Yield the code and the files outside the folder that the marks of a part's types tell."""
+    data = {part: msgspec.to_builtins(getattr(config, part))}
+    for named in named_files(data):
+        place, text = dotted_key(named.key[: 1 + isinstance(named.key[1], int)]), named.text
+        if named.kind == "given":
+            yield from _code(_KINDS[part], text, place)
+        elif named.key[-1] != "media" and _is_outside(folder, text):
+            writes = part in ("outputs", "logging")
+            yield Reach("writes to" if writes else "reads", text, place, "" if writes else text)
+
+
 def _outputs(config: Config, folder: Path) -> Iterator[Reach]:
+    yield from _marked_reaches("outputs", config, folder)
     for number, output in enumerate(config.outputs):
-        yield from _code(registry.writer, output.type, f"outputs[{number}]")
-        if output.path and _is_outside(folder, output.path):
-            yield Reach("writes to", output.path, f"outputs[{number}]")
         yield from _in_params(output.params, f"outputs[{number}]", folder)
-
-
-def _gates(config: Config, folder: Path) -> Iterator[Reach]:
-    for number, gate in enumerate(config.gates):
-        yield from _code(registry.metric, gate.metric, f"gates[{number}]")
-        for path in filter(
-            None, (gate.baseline, gate.calibration.path if gate.calibration else "")
-        ):
-            if _is_outside(folder, path):
-                yield Reach("reads", path, f"gates[{number}]", path)
-
-
-def _logging(config: Config, folder: Path) -> Iterator[Reach]:
-    if config.logging.file and _is_outside(folder, config.logging.file):
-        yield Reach("writes to", config.logging.file, "logging")
 
 
 def _environment(config: Config, folder: Path) -> Iterator[Reach]:
@@ -269,14 +271,15 @@ def _environment(config: Config, folder: Path) -> Iterator[Reach]:
         yield Reach("sets", "environment variables", ".env")
 
 
+_KINDS = {"dataset": registry.dataset, "outputs": registry.writer, "gates": registry.metric}
 _WAYS = {
     "metrics": partial(_plug_ins, registry.metric, "metrics"),
     "evaluation_methods": partial(_plug_ins, registry.scorer, "evaluation_methods"),
     "models": _models,
     "dataset": _dataset,
     "outputs": _outputs,
-    "gates": _gates,
-    "logging": _logging,
+    "gates": partial(_marked_reaches, "gates"),
+    "logging": partial(_marked_reaches, "logging"),
     "env_vars": _environment,
 }
 
@@ -292,8 +295,8 @@ def _content(folder: Path) -> bytes:
     return b"%d:%s" % (len(contents[0]), b"".join(contents))
 
 
-def _named(reach: Reach) -> bytes:
-    """What is reached, with the bytes of code and the times of other files."""
+def _reach_bytes(reach: Reach) -> bytes:
+    """Return what is reached, with the bytes of code and the times of other files."""
     file, content = Path(reach.file), b""
     if reach.file and file.is_file():
         if file.suffix == ".py":

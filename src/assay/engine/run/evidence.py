@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.run.existing import COLUMNS, Commits, Row, columns_of
+from assay.engine.run.existing import COLUMNS, Commits, ExistingRow, columns_of
 from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
 from assay.store.keys import short
@@ -70,17 +70,18 @@ def _with_faults(manifest: Manifest, faults: list[str], **changes: Any) -> Manif
 
 
 def partial_of(manifests: Iterable[Manifest | None]) -> str:
-    """What is present of what was planned, and what is wrong with it; empty if the rows are whole."""
+    """Return what is present of what was planned, and what is wrong with it; empty if the rows are
+    whole."""
     parts: dict[str, None] = {}
     for manifest in manifests:
         if manifest is not None:
             behind = [entry[PARTIAL] for entry in manifest.inputs if entry.get(PARTIAL)]
-            own = [] if manifest.complete else [_counted(manifest)]
+            own = [] if manifest.complete else [_count_text(manifest)]
             parts |= dict.fromkeys([*behind, *own, *manifest.metadata.get(_FAULTS, [])])
     return "; ".join(parts)
 
 
-def _counted(manifest: Manifest) -> str:
+def _count_text(manifest: Manifest) -> str:
     noun, present = NOUNS[manifest.kind], manifest.present or 0
     if manifest.planned is None:
         return f"{present:,} {noun}, unfinished"
@@ -112,7 +113,7 @@ class _Look:
         def is_good(position: int) -> bool:
             return not damage or not is_damaged(position, len(log.read(position)), damage)
 
-        for block in read_blocks(log, Row):
+        for block in read_blocks(log, ExistingRow):
             lost = [line.position for line in block.unreadable]
             self._unreadable += sum(map(is_good, lost))
             self.hidden.update(lost)

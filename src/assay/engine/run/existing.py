@@ -6,6 +6,7 @@ has them again. Failures that deserve another try are set aside too, so that no 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ _STATE = {name: number for number, name in enumerate(STATES)}
 TRANSIENT, _ERRORED = _STATE["transient"], _STATE["errored"]
 
 
-class Row(msgspec.Struct):
+class ExistingRow(msgspec.Struct):
     """What is needed of a row to know which work it stands for."""
 
     item_id: str
@@ -57,13 +58,14 @@ class Existing:
         fresh: bool = False,
         repair: bool = False,
         note: Note = lambda text: None,
-    ) -> "Comparison | None":
-        """How the rows stand to a plan; None if there are no rows at all, and then the plan is not looked at.
+    ) -> "RowComparison | None":
+        """Return how the rows compare with a plan; None if there are no rows at all, and then the plan
+        is not looked at.
 
-        `planned` yields every key of the plan and whether its cell is among those that run now: only there are
-        failures tried again; with `retry_errors` None nowhere.
+        `planned` yields every key of the plan and whether its cell is among those that run now:
+        only there are failures tried again; with `retry_errors` None nowhere.
         """
-        decode = row_decoder(Row)
+        decode = row_decoder(ExistingRow)
         damage = [] if self._sealed is None else self._log.damage(self._sealed)
         found = open_rows(
             self._log, self._rejected if repair else None, decode, damage=damage, notice=note
@@ -87,7 +89,7 @@ class Existing:
             & ~np.isin(old.keys, rows.keys[keep | retried])
         )
         back = old.first_commits(back) & (not fresh)
-        return Comparison(rows, old, keep, back, retried, runs_now)
+        return RowComparison(rows, old, keep, back, retried, runs_now)
 
     def settle(
         self,
@@ -153,40 +155,35 @@ class Existing:
         self.total += int(np.sum(table.first & chosen))
 
 
-class Comparison:
+@dataclass(eq=False)
+class RowComparison:
     """Which rows stay, come back, or are tried again."""
 
-    def __init__(
-        self,
-        rows: "Commits",
-        old: "Commits",
-        keep: Flags,
-        back: Flags,
-        retried: Flags,
-        runs_now: Keys,
-    ) -> None:
-        self.rows = rows
-        self.old = old
-        self.keep = keep
-        self.back = back
-        self.stale = int(np.sum(rows.first & ~keep & ~retried))
-        self.retried = int(np.sum(rows.first & retried))
-        self.returning = int(np.sum(old.first & back))
-        self._runs_now = runs_now
+    rows: "Commits"
+    old: "Commits"
+    keep: Flags
+    back: Flags
+    again: Flags
+    runs_now: Keys
+
+    def __post_init__(self) -> None:
+        self.stale = int(np.sum(self.rows.first & ~self.keep & ~self.again))
+        self.retried = int(np.sum(self.rows.first & self.again))
+        self.returning = int(np.sum(self.old.first & self.back))
 
     def kept_keys(self) -> Keys:
         return np.concatenate([self.rows.keys[self.keep], self.old.keys[self.back]])
 
     def missing(self) -> int:
         """Cells among those that run now that have no row."""
-        return int(np.sum(~np.isin(self._runs_now, self.kept_keys())))
+        return int(np.sum(~np.isin(self.runs_now, self.kept_keys())))
 
 
 COLUMNS = [("key", "u8"), ("state", "u1"), ("part", "i4"), ("size", "i4")]
 _CELL = [("key", "u8"), ("now", "?")]
 
 
-def columns_of(row: Row) -> tuple[int, int, int, int]:
+def columns_of(row: ExistingRow) -> tuple[int, int, int, int]:
     """Return what `Commits` keeps of a row, as `COLUMNS`."""
     transient = row.outcome == "errored" and row.error_kind == "transient"
     state = TRANSIENT if transient else _STATE.get(row.outcome, _ERRORED)
@@ -228,7 +225,7 @@ class Commits:
         return chosen & np.isin(self.commit, self.commit[earliest])
 
 
-def _commits(rows: Iterable[tuple[bytes, Row]]) -> Commits:
+def _commits(rows: Iterable[tuple[bytes, ExistingRow]]) -> Commits:
     return Commits(np.fromiter((columns_of(row) for _, row in rows), COLUMNS))
 
 

@@ -34,7 +34,8 @@ class Selection(msgspec.Struct, frozen=True):
     samples: int | None = None
 
     def takes(self, task: str, item: int = 0, sample: int = 0) -> bool:
-        """Whether a cell, by its task's name, its item's number and its sample, is selected."""
+        """Return whether a cell, by its task's name, its item's number and its sample, is
+        selected."""
         return (
             (self.tasks is None or task in self.tasks)
             and (self.items is None or item < self.items)
@@ -42,7 +43,7 @@ class Selection(msgspec.Struct, frozen=True):
         )
 
     def cells(self, tasks: Sequence[Task], items: int, samples: int) -> int:
-        """How many cells are selected of a plan."""
+        """Return how many cells are selected of a plan."""
         chosen = sum(self.takes(task.name) for task in tasks)
         return chosen * min(items, self.items or items) * min(samples, self.samples or samples)
 
@@ -77,7 +78,7 @@ def cells(tasks: Sequence[Task], items: Iterable[Item], samples: int) -> Iterato
                 yield Cell(task, item, sample, work, key, problem)
 
 
-def marked(
+def marked_cells(
     tasks: Sequence[Task], items: Iterable[Item], samples: int, selection: Selection
 ) -> Iterator[tuple[Cell, bool]]:
     """Every cell of the plan, and whether it is selected."""
@@ -111,7 +112,8 @@ def plan_digest(plan: dict[str, Any]) -> str:
 
 
 def is_finished(old: Manifest, wanted: str, rows: Log, retry_errors: bool | None) -> bool:
-    """Whether an earlier run did all of this, and its rows are whole, so that nothing has to be rendered or decoded."""
+    """Return whether an earlier run did all of this, and its rows are whole, so that nothing has to
+    be rendered or decoded."""
     repeat = old.counts.get("transient", 0) + (old.counts.get("errored", 0) if retry_errors else 0)
     return old.complete and old.digest == wanted and not repeat and is_unchanged(old, rows)
 

@@ -5,17 +5,20 @@ cell; rows leave the file only when the whole plan, not the part that runs now, 
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Unpack
+
+import msgspec
 
 from assay.engine.calls.context import RowContext, Surroundings
 from assay.engine.calls.executor import Executor, Shared
 from assay.engine.calls.lanes import Lane, Lanes
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.stop import finish
-from assay.engine.run.job import Job
+from assay.engine.run.artefact import ArtefactJob, new_manifest
 from assay.engine.run.plan import (
     Cell,
     Selection,
@@ -24,10 +27,9 @@ from assay.engine.run.plan import (
     content_hash,
     describe,
     is_finished,
-    marked,
+    marked_cells,
     plan_digest,
 )
-from assay.engine.run.rows import response_of, set_total_samples, written
 from assay.errors import (
     BudgetError,
     CallError,
@@ -37,10 +39,11 @@ from assay.errors import (
     StoreError,
     UserError,
 )
-from assay.interfaces import Answer, Model, Request, Store, Task
+from assay.interfaces import Answer, Completion, Log, Model, Request, Store, Task
 from assay.records import Manifest, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
+from assay.text.tool_calls import invalid_calls
 from assay.threads import blocking
 from assay.usercode import raised
 
@@ -87,7 +90,7 @@ class Runner(Executor):
             raise UserError(
                 f"there is no dataset {dataset!r}", fix=f"stored: {store.ids('dataset')}"
             )
-        plan, now = describe(tasks, samples, content_hash(source)), time.time()
+        plan = describe(tasks, samples, content_hash(source))
         wanted = plan_digest(plan)
         run_id = id or wanted[:16]
         self.progress.begin("run")
@@ -97,16 +100,8 @@ class Runner(Executor):
             if old and not self.fresh and is_finished(old, wanted, log, retry_errors):
                 self.show_present(map(_lane_of, tasks), old)
                 return old
-            manifest = Manifest(
-                kind="run",
-                id=run_id,
-                name=name or (old.name if old else ""),
-                created=old.created if old else now,
-                started=now,
-                digest=wanted,
-                plan=plan,
-                inputs=[{"kind": "dataset", "id": dataset, "digest": source.digest}],
-            )
+            inputs = [{"kind": "dataset", "id": dataset, "digest": source.digest}]
+            manifest = new_manifest(old, "run", run_id, plan, name=name, inputs=inputs)
             job = _RunJob(self, manifest, self.datasets.index(dataset), tasks, samples)
             return await job.run(selection or Selection(), retry_errors, old)
 
@@ -121,7 +116,7 @@ def _is_exclusive(model: Model | None) -> bool:
     return bool(getattr(model, "exclusive", False))
 
 
-class _RunJob(Job):
+class _RunJob(ArtefactJob):
     """One call of `Runner.run`."""
 
     def __init__(
@@ -142,7 +137,7 @@ class _RunJob(Job):
         self, selection: Selection, retry_errors: bool | None, old: Manifest | None
     ) -> Manifest:
         progress = self.runner.progress
-        planned = marked(self.tasks, self.items, self.samples, selection)
+        planned = marked_cells(self.tasks, self.items, self.samples, selection)
         self.existing.settle(
             ((cell.key, selected) for cell, selected in planned),
             retry_errors=retry_errors,
@@ -254,7 +249,7 @@ class _RunJob(Job):
             around.raise_if_broken()
             if row is None:
                 return
-            row, line = written(row)
+            row, line = row_and_line(row)
             try:
                 self.sync.append(self.log, line)
             except StoreError as error:
@@ -326,3 +321,83 @@ class _RunJob(Job):
         if self.stop.requested and self.existing.total != self.manifest.planned:
             raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
         lanes.raise_if_stopped()
+
+
+_TOTAL_SAMPLES = re.compile(rb'"total_samples":\d+')
+_encode = msgspec.json.Encoder().encode
+
+
+def response_of(
+    cell: Cell,
+    answer: Answer,
+    samples: int,
+    seconds: float,
+    error: str | None,
+    kind: ErrorKind | None,
+) -> Response:
+    done = answer.completion
+    metadata = {**answer.metadata, **cell.task.facets, "finish_reason": None, "response_id": None}
+    row = Response(
+        item_id=cell.item.id,
+        sample_id=f"{cell.item.id}_sample_{cell.sample}",
+        sample_index=cell.sample,
+        total_samples=samples,
+        model_name=cell.task.model_name,
+        prompt=answer.prompt or cell.work.prompt,
+        response=answer.text,
+        inference_time=seconds,
+        timestamp=time.time(),
+        metadata=metadata,
+        error=error,
+        key=cell.key.hex(),
+        task=cell.task.name,
+        outcome=answer.outcome,
+        error_kind=kind,
+        output=answer.output,
+        messages=answer.messages or cell.work.messages,
+    )
+    if done is not None:
+        _add_completion(row, done)
+    return row
+
+
+def _add_completion(row: Response, done: Completion) -> None:
+    metadata, seconds = row.metadata, row.inference_time
+    metadata["finish_reason"] = done.finish_reason
+    metadata["response_id"] = done.response_id
+    if done.masked:
+        metadata["masked"] = True
+    if done.stream:
+        metadata["stream"] = done.stream
+    row.total_tokens = done.total_tokens
+    row.prompt_tokens = done.prompt_tokens
+    row.completion_tokens = done.completion_tokens
+    row.tokens_per_second = done.total_tokens / seconds if done.total_tokens and seconds else None
+    row.reasoning = done.reasoning
+    row.tool_calls = done.tool_calls
+    if done.tool_calls and (invalid := invalid_calls(done.tool_calls)):
+        metadata["invalid_tool_calls"] = invalid
+    row.cost = done.cost
+    row.served_model = done.served_model
+    row.served_fingerprint = done.served_fingerprint
+    row.logprobs = done.logprobs
+
+
+def row_and_line(row: Response) -> tuple[Response, bytes]:
+    """The row and its line; an answer that JSON cannot hold (a lone surrogate, a user's object) is an error."""
+    try:
+        return row, _encode(row) + b"\n"
+    except (TypeError, ValueError, OverflowError, RecursionError) as failure:
+        row.error = f"the answer cannot be written as JSON: {failure}"
+        row.outcome, row.error_kind, row.prompt, row.response = "errored", "permanent", "", ""
+        row.output = row.messages = row.reasoning = row.tool_calls = row.logprobs = None
+        row.served_model = row.served_fingerprint = None
+        row.metadata |= {"finish_reason": None, "response_id": None}
+        return row, _encode(row) + b"\n"
+
+
+def set_total_samples(log: Log, samples: int) -> None:
+    """Existing rows of a plan that has more samples now, or fewer, say so."""
+    # Inside of a JSON text a quote has a backslash before it: the first match is the field itself.
+    now = b'"total_samples":%d' % samples
+    log.replace(_TOTAL_SAMPLES.sub(now, line, count=1) + b"\n" for _, line in log.scan())

@@ -59,7 +59,7 @@ def run_on_ray(
     need, with the values of `environ`, by default of this process."""
     engine = engine or RayConfig()
     values = os.environ if environ is None else environ
-    ray = connected(engine)
+    ray = connect(engine)
     actor = ray.remote(
         max_restarts=-1,
         max_task_retries=-1,
@@ -88,7 +88,7 @@ def aggregate_on_ray(
 ) -> Result:
     """Compute metrics on the node with the most processors, with all of them; only numbers come back."""
     engine = (experiment.config.on and experiment.config.on.ray) or RayConfig()
-    ray = connected(engine)
+    ray = connect(engine)
     with redirect_stdout(sys.stderr):
         try:
             cpus = max(node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"])
@@ -114,12 +114,12 @@ def _seen_by_all(place: str) -> str:
 
 
 def room(engine: RayConfig | None) -> int:
-    """How many workers are asked for, or fit on the cluster now."""
+    """Return how many workers are asked for, or fit on the cluster now."""
     engine = engine or RayConfig()
-    return engine.workers or fitting(engine, connected(engine).cluster_resources())
+    return engine.workers or fitting(engine, connect(engine).cluster_resources())
 
 
-def connected(engine: RayConfig) -> Any:
+def connect(engine: RayConfig) -> Any:
     """Ray, connected to its cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of ours sends nothing home
     where = f"on.ray.address: {engine.address}"
@@ -167,7 +167,8 @@ def _first(error: Exception) -> str:
 
 
 def fitting(engine: RayConfig, cluster: Mapping[str, float]) -> int:
-    """How many workers a cluster has room for; at least one, for clusters that grow on demand."""
+    """Return how many workers a cluster has room for; at least one, for clusters that grow on
+    demand."""
     needs = {"CPU": engine.cpus, "GPU": engine.gpus, **engine.resources}
     return max(
         1,
@@ -244,7 +245,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
         os.environ.update(environ)
         return ray.done_here(function, node, arguments)
 
-    class Worker:
+    class RayWorker:
         def work(self, place: str, expected: str, environ: dict[str, str]) -> dict[str, Any]:
             return on_node("work", expected, environ, place)
 
@@ -253,7 +254,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
 
             ray.drain()
 
-    return on_node, Worker
+    return on_node, RayWorker
 
 
 # ---- on a node
@@ -262,7 +263,8 @@ _asked: list[Callable[[], object]] = []
 
 
 def done_here(function: str, node: str, arguments: Sequence[Any]) -> dict[str, Any]:
-    """What a function of a node gives; its errors as plain values, because with keywords they cannot be pickled."""
+    """Return what a function of a node gives; its errors as plain values, because with keywords
+    they cannot be pickled."""
     os.environ["ASSAY_TRUST"] = "1"  # the driver has made the plan, or trusts it
     try:
         return asyncio.run({"work": _work, "aggregate": _aggregate}[function](*arguments))

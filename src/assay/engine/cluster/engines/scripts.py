@@ -73,7 +73,7 @@ def _kubernetes(place: str, count: int, names: Sequence[str]) -> str:
     mounts, volumes = "", ""
     if not is_remote(place):
         mounts = (
-            f"\n          volumeMounts:\n            - {{name: root, mountPath: {_quoted(place)}}}"
+            f"\n          volumeMounts:\n            - {{name: root, mountPath: {_quote(place)}}}"
         )
         volumes = """
       volumes:
@@ -105,13 +105,13 @@ spec:
           image: IMAGE # with Assay, and its extra `cloud` for buckets
           command: [/bin/sh, -c]
           args:
-            - {_quoted(command)}{environment}
+            - {_quote(command)}{environment}
           resources:
             requests: {{cpu: "1", memory: 1Gi}}
             limits: {{memory: 2Gi}}{mounts}{volumes}
 """
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text of YAML."""
     return "'" + text.replace("'", "''") + "'"

@@ -25,7 +25,7 @@ def plus(a: Amounts, b: Amounts) -> Amounts:
     return a[0] + b[0], a[1] + b[1]
 
 
-class Member(msgspec.Struct, array_like=True):
+class Sharer(msgspec.Struct, array_like=True):
     """`rate` is the share to use, `held` the most that the worker may still use until it has seen state `since`. It was
     `granted` this part of the budget, what it has spent included, and `holds` some of it, or it has asked for more in
     vain and is `dry`."""
@@ -45,7 +45,7 @@ class State(msgspec.Struct):
     by: str = ""
     started: float = 0.0
     before: Amounts = NOTHING
-    members: dict[str, Member] = {}
+    members: dict[str, Sharer] = {}
     gone: dict[str, Amounts] = {}
 
     def targets(self, most: int) -> dict[str, int]:
@@ -76,7 +76,7 @@ class State(msgspec.Struct):
         self.gone[name] = spent
 
     def spent(self) -> Amounts:
-        """What is spent or granted."""
+        """Return what is spent or granted."""
         total = self.before
         for amounts in (*self.gone.values(), *(member.granted for member in self.members.values())):
             total = plus(total, amounts)

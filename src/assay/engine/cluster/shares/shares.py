@@ -6,26 +6,111 @@ spent since its last beat, and has not committed as rows, is not known when it d
 may be exceeded.
 """
 
+import asyncio
 import random
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from math import ceil
+from typing import Literal
 
 import msgspec
 
-from assay.engine.calls.budget import Spent, add_paid, spent_before
+from assay.engine.calls.budget import Budget, Reserved, Spending, add_paid, spent_before
 from assay.engine.calls.executor import Shared
 from assay.engine.calls.pace import Pace
-from assay.engine.cluster.shares.ledger import NOTHING, WHOLE, Amounts, Ledger, Member, State, plus
-from assay.engine.cluster.shares.slices import Slice, Verdict
+from assay.engine.cluster.shares.ledger import NOTHING, WHOLE, Amounts, Ledger, Sharer, State, plus
 from assay.engine.cluster.status import WorkerStatus
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.models import bind_limits
 from assay.interfaces import Limits, Model
 from assay.store.shared.claims import Beat, Workers
 from assay.store.shared.generations import Generation
+
+PATIENCE = 1.0  # seconds between two looks for a part of the budget that others have given back
+Verdict = Literal["granted", "wait", "none"]
+
+
+class Slice(Budget):
+    """A worker's part of the budget. What it has spent is its own; the rest is asked for when it is needed."""
+
+    def __init__(
+        self,
+        usd: float | None,
+        tokens: int | None,
+        seconds: float | None,
+        ask: Callable[[Amounts], Verdict],
+        spent_by_all: Callable[[], Amounts],
+    ) -> None:
+        super().__init__(None if usd is None else 0.0, None if tokens is None else 0, seconds)
+        self.whole: tuple[int | None, int | None] = (
+            tokens,
+            None if usd is None else round(usd * WHOLE),
+        )
+        self._ask = ask
+        self._spent_by_all = spent_by_all
+        self._asking = asyncio.Lock()
+        self._not_before = 0.0
+
+    def amounts(self) -> Amounts:
+        """Return what it has spent."""
+        return self.spent.tokens, ceil(self.spent.usd * WHOLE)
+
+    def begin(self, elapsed: float) -> None:
+        """The run has lasted this long."""
+        self._started = time.monotonic() - elapsed
+
+    def grow(self, granted: Amounts) -> None:
+        """The part is this large now."""
+        with self._lock:
+            self.tokens = None if self.whole[0] is None else granted[0]
+            self.usd = None if self.whole[1] is None else granted[1] / WHOLE
+
+    def rest(self) -> Amounts:
+        """Return what is neither spent nor reserved for a call."""
+        with self._lock:
+            return self._rest()
+
+    def _rest(self) -> Amounts:
+        tokens = (self.tokens or 0) - self.spent.tokens - self._reserved_tokens
+        usd = (self.usd or 0.0) - self.spent.usd - self._reserved_usd
+        return max(0, tokens), max(0, int(usd * WHOLE))
+
+    def shrink(self) -> Amounts:
+        """Give up half of the rest, or all of it with no call under way: what was given up."""
+        with self._lock:
+            tokens, usd = self._rest()
+            given = (tokens, usd) if not self._in_flight else (tokens // 2, usd // 2)
+            self.tokens = None if self.tokens is None else self.tokens - given[0]
+            self.usd = None if self.usd is None else self.usd - given[1] / WHOLE
+            return given
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._in_flight
+
+    async def _more(self, wanted: Reserved) -> bool:
+        async with self._asking:
+            if not self._over(wanted.tokens, wanted.usd):
+                return True
+            if self._in_flight and time.monotonic() < self._not_before:
+                return False
+            answer = await asyncio.to_thread(self._ask, (wanted.tokens, ceil(wanted.usd * WHOLE)))
+            self._not_before = time.monotonic() + PATIENCE
+            if answer == "wait" and not self._in_flight:
+                await asyncio.sleep(PATIENCE)
+        return answer == "granted" or (answer == "wait" and not self._in_flight)
+
+    def _spending(self) -> tuple[Spending, int | None, float | None]:
+        tokens, usd = self._spent_by_all()
+        whole = self.whole[1]
+        return (
+            Spending(tokens, usd / WHOLE),
+            self.whole[0],
+            None if whole is None else whole / WHOLE,
+        )
+
 
 SLICE = 2  # a slice is this part of a worker's fair part of what is left
 VOLUNTEERS = 8  # workers that give back at the same beat, if others have nothing left
@@ -44,7 +129,7 @@ class Shares:
         usd: float | None = None,
         tokens: int | None = None,
         seconds: float | None = None,
-        before: Callable[[], Spent] = Spent,
+        before: Callable[[], Spending] = Spending,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -67,7 +152,7 @@ class Shares:
 
     # -- what the engine uses
 
-    def shared(self) -> Shared:
+    def for_executors(self) -> Shared:
         """For Runner and Evaluator."""
         return {"paces": self.pace, "budget": self.budget}
 
@@ -145,7 +230,7 @@ class Shares:
     # -- inside
 
     @property
-    def _me(self) -> Member | None:
+    def _me(self) -> Sharer | None:
         return self.ledger.state.members.get(self._beat.worker)
 
     def _amounts(self) -> Amounts:
@@ -173,7 +258,7 @@ class Shares:
     def _enter(self, state: State, number: int) -> bool:
         """Add this worker, and those who have begun and are not members yet: a thousand beginners need few states."""
         if number == 0:
-            before = Spent() if self.budget is None else self._before()
+            before = Spending() if self.budget is None else self._before()
             state.started, state.before = time.time(), (before.tokens, ceil(before.usd * WHOLE))
         prefix = self.workers.prefix
         names = (
@@ -184,7 +269,7 @@ class Shares:
             mine = name == self._beat.worker
             if name not in state.members and (mine or name not in state.gone):
                 state.gone.pop(name, None)
-                state.members[name] = Member(granted=self._amounts() if mine else NOTHING)
+                state.members[name] = Sharer(granted=self._amounts() if mine else NOTHING)
         state.share_out(number, self._most)
         return True
 
@@ -221,12 +306,13 @@ class Shares:
         state.share_out(number, self._most)
         return msgspec.json.encode(state) != before
 
-    def _spent_by(self, name: str, member: Member) -> Amounts:
-        """What a dead worker has spent, as far as anybody knows, and not more than it was granted."""
+    def _spent_by(self, name: str, member: Sharer) -> Amounts:
+        """Return what a dead worker has spent, as far as anybody knows, and not more than it was
+        granted."""
         beat = self.workers.last(name)
         if beat is None or self.budget is None:
             return NOTHING
-        told, spent = WorkerStatus(), Spent(beat.tokens, beat.usd)
+        told, spent = WorkerStatus(), Spending(beat.tokens, beat.usd)
         with suppress(msgspec.ValidationError):  # a worker of another version
             told = msgspec.convert(beat.status, WorkerStatus)
         for shard in told.shards:  # rows that it has committed since it said so
@@ -238,7 +324,7 @@ class Shares:
         return min(spent.tokens, member.granted[0]), min(ceil(spent.usd * WHOLE), member.granted[1])
 
     def _missing(self, wanted: Amounts) -> Amounts:
-        """What the rest of this worker's part lacks for a call."""
+        """Return what the rest of this worker's part lacks for a call."""
         assert self.budget is not None
         lacks = [max(0, want - rest) for want, rest in zip(wanted, self.budget.rest(), strict=True)]
         tokens, usd = self.budget.whole

@@ -12,15 +12,13 @@ from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, recognised
-from assay.engine.experiment.imports.results import Imported, folder_names, import_one
-from assay.errors import VERSION, LockedError, UserError
+from assay.engine.experiment.imports.foreign import check_no_sidecar, read_known
+from assay.engine.experiment.imports.results import folder_names, import_one
+from assay.errors import VERSION, UserError
 from assay.store.files import cache_folder
 from assay.store.keys import digest
 
 _KEPT = 30 * 86_400.0  # seconds since it was read last
-_LONGEST = 600.0  # seconds that another process may take to import the same source
-_PAUSE = 0.2
 _logger = getLogger(__name__)
 
 
@@ -36,7 +34,7 @@ class Copy(NamedTuple):
 def imported_copies(path: Path) -> list[Copy]:
     """A copy of each experiment of another program at a path; none if nothing there is one. Of several, those that
     cannot be read are left out, with a warning."""
-    read = recognised(path)
+    read = read_known(path)
     if not read:
         return []
     check_no_sidecar(path)
@@ -50,7 +48,7 @@ def imported_copies(path: Path) -> list[Copy]:
     copies: list[Copy] = []
     for each, name in zip(read, folder_names(read), strict=True):
         try:
-            imported = _import(each, place / name)
+            imported = import_one(each, place / name, waits=True)
             copies.append(
                 Copy(each.foreign.dataset, place / name, _origin(path, imported.files, name))
             )
@@ -69,17 +67,6 @@ def _origin(path: Path, files: Sequence[str], name: str) -> str:
     """`path` for the user's own spelling of it."""
     inside = os.path.relpath(files[0], os.path.abspath(path)) if len(files) == 1 else "."
     return f"{path}: {name}" if inside.startswith(".") else str(path / inside)
-
-
-def _import(read: Read, folder: Path) -> Imported:
-    until = time.monotonic() + _LONGEST
-    while True:
-        try:
-            return import_one(read, folder)
-        except LockedError:
-            if time.monotonic() > until:
-                raise
-        time.sleep(_PAUSE)
 
 
 def _remove_old(place: Path) -> None:

@@ -171,7 +171,7 @@ def _own_first(read: dict[str, list[Foreign]]) -> dict[str, list[Foreign]]:
     return {"assay": read["assay"]}
 
 
-def recognised(path: Path) -> list[Read]:
+def read_known(path: Path) -> list[Read]:
     """The experiments of other tools at a path, by their formats' readers; none if nothing there is one, or nobody can
     tell which format a file has."""
     read = _by_format([*registry.formats("reader"), *_TABLES], path)
@@ -219,7 +219,7 @@ def files_below(path: Path, *suffixes: str) -> list[Path]:
 
 
 def head_of(path: Path) -> bytes:
-    """How a file begins; empty for one that cannot be read."""
+    """Return how a file begins; empty for one that cannot be read."""
     try:
         stat = path.stat()
     except OSError:

@@ -1,11 +1,10 @@
 """The numbers that another program reported, computed again from the imported rows, without failures and with them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.engine.aggregate.groups import under_every_label, verdicts
@@ -45,39 +44,63 @@ def check_headlines(headlines: Sequence[Headline], log: Log, where: str) -> list
     facets = sorted({facet for headline in headlines for facet in headline.where})
     reader = Reader(facets)
     reader.read(log, where)
-    columns = under_every_label(reader.columns())
-    outcome, passed, score = verdicts(columns)
-    return [
-        _check(headline, _chosen(headline, columns, facets), columns, outcome, passed > 0, score)
-        for headline in headlines
-    ]
+    rows = _LabelRows(facets, under_every_label(reader.columns()))
+    return [rows.check(headline) for headline in headlines]
 
 
-def _chosen(headline: Headline, columns: Columns, facets: Sequence[str]) -> Mask:
-    wanted = {facets.index(facet): text_of(value) for facet, value in headline.where.items()}
-    rows = [
-        combination.label == headline.label
-        and all(_text(combination.values[at]) == value for at, value in wanted.items())
-        for combination in columns.combinations
-    ]
-    return (
-        np.array(rows, dtype=np.bool_)[columns.combination] if rows else np.zeros(0, dtype=np.bool_)
-    )
+class _LabelRows:
+    """The rows' verdicts and scores, as columns."""
+
+    def __init__(self, facets: Sequence[str], columns: Columns) -> None:
+        self.facets, self.columns = facets, columns
+        self.outcome, passed, self.score = verdicts(columns)
+        self.passed = (passed > 0).astype(np.float64)
+
+    def check(self, headline: Headline) -> HeadlineCheck:
+        """Return a number beside the same from the rows."""
+        checked = _unchecked(headline)
+        self._compute(headline, checked)
+        if headline.stderr is None:
+            checked.ours_stderr = None
+        if checked.ours is not None and headline.value is not None:
+            same = _agree(headline.value, checked.ours)
+            checked.equal = same and _agree(headline.stderr, checked.ours_stderr)
+        return checked
+
+    def _compute(self, headline: Headline, checked: HeadlineCheck) -> None:
+        outcome, chosen = self.outcome, self._chosen_rows(headline.label, checked.where)
+        failed = chosen & (outcome != _SCORED) & (outcome != _SKIPPED) & (outcome < len(OUTCOMES))
+        checked.failed = int(failed.sum())
+        scored = chosen & (outcome == _SCORED)
+        computed = headline.ours is None and not headline.reason
+        if computed:
+            counted = scored if headline.failed_as is None else scored | failed
+            means = self._means(headline, counted, failed, headline.failed_as or 0.0)
+            checked.ours, checked.ours_stderr = _mean(means), _stderr(means)
+            checked.items = len(means)
+        if checked.failed and (computed or (headline.is_mean and not headline.reason)):
+            checked.with_failures = _mean(self._means(headline, scored | failed, failed, 0.0))
+
+    def _means(
+        self, headline: Headline, counted: Mask, failed: Mask, failed_as: float
+    ) -> FloatArray:
+        values = self.passed if headline.of == "passed" else self.score
+        own = np.where(failed, failed_as, values)
+        return by_item(self.columns.item[counted], own[counted], headline.reduce)
+
+    def _chosen_rows(self, label: str, where: Mapping[str, str]) -> Mask:
+        wanted = {self.facets.index(facet): value for facet, value in where.items()}
+        rows = [
+            combination.label == label and wanted.items() <= _texts_of(combination.values).items()
+            for combination in self.columns.combinations
+        ]
+        if not rows:
+            return np.zeros(0, dtype=np.bool_)
+        return np.array(rows, dtype=np.bool_)[self.columns.combination]
 
 
-def _text(value: Any) -> str | None:
-    return None if value is UNSET else text_of(value)
-
-
-def _check(
-    headline: Headline,
-    chosen: Mask,
-    columns: Columns,
-    outcome: npt.NDArray[np.int8],
-    passed: Mask,
-    score: FloatArray,
-) -> HeadlineCheck:
-    checked = HeadlineCheck(
+def _unchecked(headline: Headline) -> HeadlineCheck:
+    return HeadlineCheck(
         label=headline.label,
         metric=headline.metric,
         where={facet: text_of(value) for facet, value in headline.where.items()},
@@ -87,26 +110,11 @@ def _check(
         ours_stderr=headline.ours_stderr,
         reason=headline.reason,
     )
-    failed = chosen & (outcome != _SCORED) & (outcome != _SKIPPED) & (outcome < len(OUTCOMES))
-    checked.failed = int(failed.sum())
-    scored = chosen & (outcome == _SCORED)
-    values = passed.astype(np.float64) if headline.of == "passed" else score
-    if headline.ours is None and not headline.reason:
-        counted = scored | failed if headline.failed_as is not None else scored
-        own = np.where(failed, headline.failed_as or 0.0, values)
-        means = by_item(columns.item[counted], own[counted], headline.reduce)
-        checked.ours, checked.ours_stderr, checked.items = _mean(means), _stderr(means), len(means)
-    if checked.failed and (headline.ours is None or headline.is_mean) and not headline.reason:
-        every = scored | failed
-        means = by_item(columns.item[every], np.where(failed, 0.0, values)[every], headline.reduce)
-        checked.with_failures = _mean(means)
-    if headline.stderr is None:
-        checked.ours_stderr = None
-    if checked.ours is not None and headline.value is not None:
-        checked.equal = _agree(headline.value, checked.ours) and _agree(
-            headline.stderr, checked.ours_stderr
-        )
-    return checked
+
+
+def _texts_of(values: Sequence[Any]) -> dict[int, str]:
+    """Return the values that there are as texts, by their places."""
+    return {at: text_of(value) for at, value in enumerate(values) if value is not UNSET}
 
 
 def by_item(item: Codes | Hashes, values: FloatArray, reduce: str) -> FloatArray:
@@ -141,7 +149,7 @@ def _stderr(values: FloatArray) -> float | None:
 
 
 def _agree(theirs: float | None, ours: float | None) -> bool:
-    """Whether two numbers are equal, or the first is the second, rounded."""
+    """Return whether two numbers are equal, or the first is the second, rounded."""
     if theirs is None or ours is None:
         return theirs is None or ours is None
     if abs(theirs - ours) <= _CLOSE * max(1.0, abs(theirs)):

@@ -50,8 +50,8 @@ def labelled(format: str, response: Response, label: str) -> Evaluation:
 def kept_of(
     format: str, response: Mapping[str, Any], plain: Response, evaluations: Sequence[Any]
 ) -> dict[str, Any]:
-    """What must stand beside the fields of a response, which will be read as `plain`, so that it and its evaluations
-    (rows as they stand on disk) are read again whole."""
+    """Return what must stand beside the fields of a response, which will be read as `plain`, so
+    that it and its evaluations (rows as they stand on disk) are read again whole."""
     kept: dict[str, Any] = {}
     if changed := difference(response, plain):
         kept["response"] = changed

@@ -121,7 +121,7 @@ def check_free(folder: Path, source: Mapping[str, Any]) -> bool:
 
 
 def _state(folder: Path, source: bytes) -> Literal["done", "begun", "other"]:
-    """Whether all in a folder was made from this source, and nothing has changed since."""
+    """Return whether all in a folder was made from this source, and nothing has changed since."""
     ours = read_manifests(folder, *_KINDS).values()
     if not ours or any(
         canonical(each.plan.get("adopted", each.plan.get("imported"))) != source for each in ours

@@ -7,35 +7,151 @@ stays scored. Rows that Assay made itself are never replaced.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from hashlib import blake2b
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
 from assay.engine.experiment.dataset import put_dataset, source_mark
-from assay.engine.experiment.imports.cases import Cases
 from assay.engine.experiment.imports.foreign import (
     Foreign,
+    ForeignCase,
     Read,
     check_no_sidecar,
     read_foreign,
 )
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
-from assay.engine.experiment.imports.rows import means_config, put_imported
+from assay.engine.experiment.imports.rows import close_import, imported_manifest, means_config
 from assay.errors import UserError, shown
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, Kind, Manifest
+from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
 from assay.shown import Shown
 from assay.store.files import safe_name, store_error
-from assay.store.keys import canonical
+from assay.store.items import stored_item
+from assay.store.keys import canonical, digest, id_hash
+from assay.store.keyset import Seen
+from assay.store.lock import patient
+from assay.store.new_rows import NewRows
 from assay.store.seal import is_unchanged
 from assay.store.sealed import MANIFEST, seal_files
 from assay.store.shared.mirror import local, push
 from assay.store.stores import FlatStore, read_manifests
+
+_BATCH = 16  # rows that are encoded at once
+_outcome = attrgetter("outcome")
+_encode = msgspec.json.Encoder().encode
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class _RowWriter:
+    """Answers or labels, encoded many at once."""
+
+    def __init__(self, new: NewRows) -> None:
+        self.new = new
+        self.counts: Counter[str] = Counter()
+        self._batch: list[Response | Evaluation] = []
+
+    def add(self, rows: Sequence[Response | Evaluation]) -> None:
+        self._batch += rows
+        if len(self._batch) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        self.counts.update(map(_outcome, self._batch))
+        self.new.write(_encode_lines(self._batch))
+        self._batch = []
+
+
+class Cases:
+    """A reader's cases. `read` writes their rows; `commit` of each kind puts them in the folder. An item whose id
+    another item has gets an id of its own, and so have its rows."""
+
+    def __init__(
+        self, foreign: Foreign, store: FlatStore, id: str, stack: ExitStack, where: str
+    ) -> None:
+        self._foreign, self._where = foreign, where
+        self._ids, self._contents = Seen(), Seen()
+        self._apart: dict[int, str] = {}
+        self._hash = blake2b(digest_size=16)
+        self.items = stack.enter_context(store.new_rows("dataset", id, read=self._hash.update))
+        self.spans = stack.enter_context(store.new_rows("run", id, "traces"))
+        self.responses = _RowWriter(stack.enter_context(store.new_rows("run", id)))
+        self.evaluations = _RowWriter(stack.enter_context(store.new_rows("evaluation", id)))
+        self.item_count = 0
+
+    def read_all(self) -> None:
+        """The one pass over the source."""
+        responses, evaluations = self.responses, self.evaluations
+        for case in self._foreign.cases():
+            if case.item is not None:
+                case = self._with_item(case, case.item)
+            if case.evaluations:
+                evaluations.add(case.evaluations)
+            if case.response is not None:
+                if case.spans:
+                    self.spans.write(_trace(case.response, case.spans))
+                responses.add((case.response,))
+        responses.flush()
+        evaluations.flush()
+        counts = {"item": self.item_count, "response": responses.counts.total()}
+        if missing := next((name for name, count in counts.items() if not count), ""):
+            what = f"there is no {missing} to import"
+            raise UserError(what, where=self._where, fix="name a source that has answers")
+
+    def _with_item(self, case: ForeignCase, item: Any) -> ForeignCase:
+        where, given = self._foreign.dataset, str(item["id"])
+        id, line = stored_item(item, where)
+        content = xxh3_64_intdigest(line)
+        if self._contents.add(content):
+            if not self._ids.add(id_hash(given)):
+                number = int.from_bytes(digest("item", _encode(item))[:8], "big")
+                id = f"{given}~{number:016x}"
+                while not self._ids.add(id_hash(id)):
+                    id += "~"
+                self._apart[content] = id
+                _, line = stored_item({**item, "id": id}, where)
+            self.item_count += 1
+            self.items.write(line + b"\n")
+        return _with_id(case, self._apart[content]) if content in self._apart else case
+
+    @property
+    def content(self) -> str:
+        """The hash of the items, once they are committed."""
+        return self._hash.hexdigest()
+
+    def notes(self) -> list[str]:
+        if not self._apart:
+            return []
+        first = next(iter(self._apart.values()))
+        what = "items have an id that another item has: they got ids of their own"
+        return [f"{len(self._apart):,} {what}, the first is {first!r}"]
+
+
+def _trace(response: Response, spans: Sequence[Any]) -> bytes:
+    owner = {"key": response.key, "item_id": response.item_id, "owner": response.task}
+    return _encode({**owner, "sample_index": response.sample_index, "spans": spans}) + b"\n"
+
+
+def _with_id(case: ForeignCase, id: str) -> ForeignCase:
+    rows: list[Response | Evaluation] = [
+        *case.evaluations,
+        *([case.response] if case.response else []),
+    ]
+    for row in rows:
+        row.item_id, row.sample_id = id, f"{id}_sample_{row.sample_index}"
+        row.key = digest("apart", id.encode(), row.key.encode()).hex()
+    for row in case.evaluations:
+        row.responses = [case.response.key] if case.response and row.responses else row.responses
+    return case
+
 
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 _STAY = "the folder's evaluations were made by Assay and stay as they are"
@@ -112,24 +228,21 @@ def folder_names(read: Sequence[Read]) -> list[str]:
     return names
 
 
-def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported:
+def import_one(
+    read: Read, folder: Path, *, into_other: bool = True, waits: bool = False
+) -> Imported:
     """Import one experiment into its folder; the import of other files there is replaced only if that is meant."""
     name, foreign = read
     store = FlatStore(folder)
     id = next(iter(store.ids("run")), store.id)
     existed = folder.exists()
-    with store.lock("run", id), _none_left(folder, existed):
+    lock = store.lock("run", id)
+    with patient(lock) if waits else lock, _none_left(folder, existed):
         with _readable(name, foreign.dataset):
             source = dict(foreign.source)
-        before = _unchanged(store, id, source)
+        before = _unchanged_run(store, id, source)
         if before is not None:
-            imported = _imported(name, foreign, folder, before, store)
-            imported.notes += (
-                [_STAY] if _has_own_labels(store, id) and _STAY not in imported.notes else []
-            )
-            means_config(folder, foreign.dataset)  # it may have been stopped before
-            seal_files(folder, anew=False)
-            return imported
+            return _keep(read, store, before)
         for kind in ("dataset", "run"):
             _check_free(store, kind)
         if not into_other:
@@ -142,7 +255,17 @@ def import_one(read: Read, folder: Path, *, into_other: bool = True) -> Imported
         means_config(folder, foreign.dataset)
         seal_files(folder)
         push(folder)
-        return _imported(name, foreign, folder, run, store)
+        return _result_of(name, foreign, folder, run, store)
+
+
+def _keep(read: Read, store: FlatStore, before: Manifest) -> Imported:
+    """Return an earlier import of what has not changed; it may have been stopped before its end."""
+    imported = _result_of(read.format, read.foreign, store.folder, before, store)
+    if _has_own_labels(store, before.id) and _STAY not in imported.notes:
+        imported.notes.append(_STAY)
+    means_config(store.folder, read.foreign.dataset)
+    seal_files(store.folder, anew=False)
+    return imported
 
 
 @contextmanager
@@ -180,62 +303,66 @@ def _files(source: Mapping[str, Any]) -> list[str]:
 
 
 def _import(
-    name: str, foreign: Foreign, store: FlatStore, id: str, source: Mapping[str, Any], where: str
+    name: str, foreign: Foreign, store: FlatStore, id: str, source: dict[str, Any], where: str
 ) -> Manifest:
-    started, has_own_labels = time.time(), _has_own_labels(store, id)
+    has_own_labels = _has_own_labels(store, id)
+    run = imported_manifest(store, "run", id, source, [], name=foreign.dataset)
+    run.metadata.pop(HEADLINES, None)  # until it is finished
     with ExitStack() as stack:
         cases = Cases(foreign, store, id, stack, where)
-        cases.read()
-        given: dict[str, Any] = {"source": source, "name": foreign.dataset, "started": started}
+        cases.read_all()
         cases.responses.new.commit()
-        run = put_imported(store, "run", id, cases.responses.counts, inputs=[], **given)
-        dataset = _put_items(store, id, cases, source, foreign.dataset)
-        run.inputs = [{"kind": "dataset", "id": id, "digest": dataset.digest}]
+        run.inputs = [_put_items(store, id, cases, source)]
+        answers = cases.responses.counts
+        unanswered = (foreign.planned or 0) - answers.total()
+        close_import(store, run, answers, max(foreign.rejected, unanswered))
         if not cases.spans.is_empty:
             cases.spans.commit()
         notes = [*cases.notes(), *foreign.notes()] + ([_STAY] if has_own_labels else [])
         run.metadata |= {name: dict(foreign.facts), "odd": notes, "rejected": foreign.rejected}
-        _close(store, run, foreign)
-        labels = cases.evaluations
-        is_artefact = labels.counts or store.manifest("evaluation", id)  # no labels, no artefact
-        if is_artefact and not has_own_labels:
-            _claim(store, "evaluation", id, run.name, {"adopted": dict(source)})
-            labels.new.commit()
-            made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
-            _close(
-                store,
-                put_imported(store, "evaluation", id, labels.counts, inputs=made_from, **given),
-                foreign,
-            )
+        if not has_own_labels:
+            _put_labels(store, run, cases, foreign)
     if restore := getattr(foreign, "restore", None):  # of a folder of ours
         restore(store.folder)
-    run.metadata |= _reported(foreign, store, id)
+    run.metadata |= _number_checks(foreign, store, id)
     store.put_manifest(run)
     return run
 
 
-def _reported(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
+def _put_labels(store: FlatStore, run: Manifest, cases: Cases, foreign: Foreign) -> None:
+    """Store the labels of a run; no labels are no artefact."""
+    id, labels, source = run.id, cases.evaluations, run.plan["adopted"]
+    if not labels.counts and store.manifest("evaluation", id) is None:
+        return
+    _claim(store, "evaluation", id, run.name, {"adopted": source})
+    labels.new.commit()
+    made_from = [{"kind": "run", "id": id, "digest": run.digest}, *run.inputs]
+    manifest = imported_manifest(store, "evaluation", id, source, made_from, name=run.name)
+    close_import(store, manifest, labels.counts, foreign.rejected)
+
+
+def _number_checks(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
     """Return the program's own numbers, and whether they follow from the rows."""
-    headlines, checked = foreign.headlines(), []
-    if headlines:
-        checked = check_headlines(headlines, store.log("evaluation", id), str(store.folder))
+    headlines = foreign.headlines()
+    log = store.log("evaluation", id)
+    checked = check_headlines(headlines, log, str(store.folder))
     return {
         HEADLINES: msgspec.to_builtins(checked),
         REPORTED: msgspec.to_builtins(headlines),
     }
 
 
-def _put_items(
-    store: FlatStore, id: str, cases: Cases, source: Mapping[str, Any], name: str
-) -> Manifest:
+def _put_items(store: FlatStore, id: str, cases: Cases, source: dict[str, Any]) -> dict[str, Any]:
+    """Store the items; return them as what a run was made from."""
     cases.items.commit()
-    stamp = {"imported": dict(source)}
+    stamp = {"imported": source}
     plan = {"source": source_mark({**stamp, "limit": None, "prompts": []}), **stamp}
-    return put_dataset(store, id, cases.content, cases.item_count, plan=plan, name=name)
+    dataset = put_dataset(store, id, cases.content, cases.item_count, plan=plan)
+    return {"kind": "dataset", "id": id, "digest": dataset.digest}
 
 
 def _has_own_labels(store: FlatStore, id: str) -> bool:
-    """Whether the folder's evaluations were made by Assay."""
+    """Return whether the folder's evaluations were made by Assay."""
     old = store.manifest("evaluation", id)
     if old is None or "adopted" in old.plan:
         _check_free(store, "evaluation")
@@ -246,7 +373,7 @@ def _has_own_labels(store: FlatStore, id: str) -> bool:
 # ---- whose rows are there
 
 
-def _unchanged(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
+def _unchanged_run(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
     """The run, if this source was imported here and none of its rows has changed since."""
     run = store.manifest("run", id)
     if (
@@ -264,16 +391,6 @@ def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any
     """Say whose rows will come, before they do: an import that is killed between the two can resume."""
     if store.manifest(kind, id) is None:
         store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
-
-
-def _close(store: FlatStore, manifest: Manifest, foreign: Foreign) -> None:
-    """What could not be read was planned and is missing, and so is what the program did not get to."""
-    rows = sum(manifest.counts.values())
-    planned = rows + foreign.rejected
-    if manifest.kind == "run":
-        planned = max(planned, foreign.planned or 0)
-    manifest.complete, manifest.planned = planned == rows, planned
-    store.put_manifest(manifest)
 
 
 def _check_free(store: FlatStore, kind: Kind) -> None:
@@ -305,7 +422,7 @@ def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
         )
 
 
-def _imported(
+def _result_of(
     name: str, foreign: Foreign, folder: Path, run: Manifest, store: FlatStore
 ) -> Imported:
     facts = run.metadata.get(name, {})

@@ -1,7 +1,6 @@
 """Rows from elsewhere as an artefact of a store: written once, atomically, with a manifest that says what they were
 made from, so that an unchanged source is not read again."""
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -12,13 +11,13 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config import load
-from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.experiment.trust import CONFIG, write_config
+from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.errors import shown
 from assay.interfaces import Store
-from assay.records import Evaluation, Manifest, Response
+from assay.records import Evaluation, Kind, Manifest, Response
 from assay.store.keys import canonical, digest
-from assay.store.seal import is_unchanged, seal
+from assay.store.seal import is_unchanged
 
 _BATCH = 16  # rows that are written at once
 _outcome = attrgetter("outcome")
@@ -37,62 +36,43 @@ def import_rows(
 ) -> Manifest:
     """Store the rows as artefact `id`. `source` tells whether they are those of the last time, which stay; `inputs` is
     what they were made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
-    log = store.log(kind, id)
-    old = store.manifest(kind, id)
-    if (
-        old is not None
-        and old.complete
-        and old.digest == _digest(source, inputs)
-        and is_unchanged(old, log)
-    ):
+    log, old = store.log(kind, id), store.manifest(kind, id)
+    manifest = imported_manifest(store, kind, id, source, inputs, name=name, plan=plan or {})
+    if old and old.complete and old.digest == manifest.digest and is_unchanged(old, log):
         return old
-    started = time.time()
     counts: Counter[str] = Counter()
     log.replace(_lines(rows, counts))
-    return put_imported(
-        store, kind, id, counts, source=source, inputs=inputs, name=name, plan=plan, started=started
-    )
+    return close_import(store, manifest, counts)
 
 
-def put_imported(
+def imported_manifest(
     store: Store,
-    kind: Literal["run", "evaluation"],
+    kind: Kind,
     id: str,
-    counts: Counter[str],
-    *,
     source: Mapping[str, Any],
     inputs: list[dict[str, Any]],
-    name: str,
-    started: float,
-    plan: Mapping[str, Any] | None = None,
+    *,
+    name: str = "",
+    plan: Mapping[str, Any] = {},
 ) -> Manifest:
-    """The manifest of rows that are stored; `counts` has their outcomes."""
-    old = store.manifest(kind, id)
-    manifest = Manifest(
-        kind=kind,
-        id=id,
-        name=name or (old.name if old else ""),
-        created=old.created if old else started,
-        started=started,
-        ended=time.time(),
-        complete=True,
-        digest=_digest(source, inputs),
-        planned=counts.total(),
-        present=counts.total(),
-        counts=dict(counts),
-        inputs=inputs,
-        plan={**(plan or {}), "adopted": dict(source)},
-        metadata=old.metadata if old else {},
-    )
-    log = store.log(kind, id)
-    manifest.metadata[FAILURES] = failures_in(log) if counts["errored"] else []
-    seal(manifest, log)
-    store.put_manifest(manifest)
+    """Return the manifest of rows from elsewhere, before they come."""
+    adopted, old = dict(source), store.manifest(kind, id)
+    wanted = digest("adopted", canonical((adopted, inputs))).hex()
+    whole = {**plan, "adopted": adopted}
+    manifest = new_manifest(old, kind, id, whole, name=name, digest=wanted, inputs=inputs)
+    manifest.metadata = old.metadata if old else {}
     return manifest
 
 
-def _digest(source: Mapping[str, Any], inputs: list[dict[str, Any]]) -> str:
-    return digest("adopted", canonical((dict(source), inputs))).hex()
+def close_import(
+    store: Store, manifest: Manifest, counts: Counter[str], missing: int = 0
+) -> Manifest:
+    """Store the manifest of rows that have come; `counts` has their outcomes, and so many more
+    were planned."""
+    rows = counts.total()
+    manifest.counts, manifest.present = dict(counts), rows
+    manifest.planned, manifest.complete = rows + missing, not missing
+    return close_artefact(store, manifest)
 
 
 def _lines(rows: Iterable[Response | Evaluation], counts: Counter[str]) -> Iterator[bytes]:

@@ -6,32 +6,400 @@ The sources are read, never written. Where two of them disagree nothing is writt
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, combinations, islice, starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.merging.folder import LABELS, MERGED, MergedFolder, Parts
-from assay.engine.experiment.merging.plans import one_plan, refusal
-from assay.engine.experiment.merging.rows import Choice, Prefer
+from assay.config import to_yaml
+from assay.config.differences import by_name, comparable, unequal
+from assay.config.source import read
+from assay.engine.evaluate.evaluate import Evaluator
+from assay.engine.evaluate.judges import CALIBRATIONS
+from assay.engine.experiment.aggregate import aggregate
+from assay.engine.experiment.merging.rows import Asked, Choice, MergedRow, Prefer, RowsByCommit
 from assay.engine.experiment.resolve import find_each
+from assay.engine.experiment.runs import unite_items
 from assay.engine.experiment.sources import Source
-from assay.engine.experiment.trust import CONFIG
+from assay.engine.experiment.trust import CONFIG, is_own, with_list, write_config
+from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.engine.run.evidence import partial_of
+from assay.engine.run.existing import ExistingRow
+from assay.engine.run.plan import content_hash
 from assay.errors import StoreError, UserError
-from assay.records import ROWS_FILE, Kind
+from assay.interfaces import Log
+from assay.records import ROWS_FILE, Kind, Manifest
 from assay.shown import Shown
-from assay.store.files import store_error, sync_folder
-from assay.store.keys import canonical, digest
+from assay.store.files import store_error, sync_folder, write_file
+from assay.store.keys import canonical, digest, short
+from assay.store.keyset import KeySet, Seen
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog
 from assay.store.seal import is_unchanged
 from assay.store.shared.mirror import named, push, remembered
 from assay.store.stores import FlatStore, read_manifests
+from assay.store.table.decode import read_rows
+from assay.threads import run_blocking
 
+_AGREED = (
+    "prompts",
+    "sample_params",
+    "num_samples",
+    "benchmarks",
+    "evaluation_methods",
+    "metrics",
+    "policy",
+    "ci_level",
+    "cluster_by",
+    "seed",
+)
+_SHARED_OUT = ("models", "tasks")
 _MOST_NAMED = 10
+_LONGEST = 60
+
+
+class OnePlan(msgspec.Struct, kw_only=True):
+    """Of the merged run: `tasks` is empty for rows that were imported. `meets` says that scorers look at answers of
+    several tasks at once, and folders have different ones: then labels are missing."""
+
+    tasks: list[dict[str, Any]]
+    samples: int
+    imported: list[Any]
+    scorers: list[dict[str, Any]]
+    config: dict[str, Any] | None
+    meets: bool
+
+
+def one_plan(sources: Sequence[Source]) -> OnePlan:
+    """The plan that the sources are parts of; all differences at once if there is none."""
+    pairs = starmap(_differences, combinations(sources, 2))
+    problems = list(dict.fromkeys(chain.from_iterable(pairs)))
+    if problems:
+        raise UserError(with_list(_NO_PLAN, problems, _MOST_NAMED), fix=_FIX)
+    runs = [*map(_run, sources)]
+    tasks: dict[str, Any] = {}
+    scorers: dict[str, Any] = {}
+    for source, run in zip(sources, runs, strict=True):
+        tasks |= {name: task for name, task in _tasks(run).items() if name not in tasks}
+        scorers |= _scorers(source)
+    return OnePlan(
+        tasks=list(tasks.values()),
+        samples=runs[0].plan.get("samples", 1),
+        imported=[run.plan["adopted"] for run in runs if "adopted" in run.plan],
+        scorers=list(scorers.values()),
+        config=_config(sources),
+        meets=any("player" in each for each in scorers.values())
+        and any(set(_tasks(run)) != set(tasks) for run in runs),
+    )
+
+
+_NO_PLAN = "these are not parts of one plan, and nothing was written"
+_FIX = "merge folders that were run with one config; `assay compare` and `assay diff` take different ones"
+
+
+def _differences(first: Source, second: Source) -> Iterator[str]:
+    for key, *values in chain(_unequal_configs(first, second), _unequal_plans(first, second)):
+        both = zip(values, (first, second), strict=True)
+        texts = [f"{_short(value)} in {source.name}" for value, source in both]
+        yield f"{key}: {', '.join(texts)}"
+    kinds = ["adopted" in _run(source).plan for source in (first, second)]
+    if kinds[0] != kinds[1]:
+        words = ["imported" if adopted else "run by Assay" for adopted in kinds]
+        yield f"responses: {words[0]} in {first.name}, {words[1]} in {second.name}"
+
+
+def _unequal_configs(first: Source, second: Source) -> Iterator[tuple[str, Any, Any]]:
+    both = first.folder, second.folder
+    configs = [comparable(folder / CONFIG) if folder else {} for folder in both]
+    if all(configs):
+        for key in _AGREED:
+            yield from unequal(key, *(config.get(key) for config in configs))
+
+
+def _unequal_plans(first: Source, second: Source) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what differs in runs that were made in one way, and in their evaluations."""
+    mine, theirs = _run(first), _run(second)
+    if ("adopted" in mine.plan) != ("adopted" in theirs.plan):
+        return
+    yield from unequal("samples", mine.plan.get("samples"), theirs.plan.get("samples"))
+    tasks, others = _tasks(mine), _tasks(theirs)
+    for name in tasks.keys() & others.keys():
+        identities = (each[name].get("identity") for each in (tasks, others))
+        yield from unequal(f"task {name}", *identities)
+    if first.manifest("evaluation") is not None and second.manifest("evaluation") is not None:
+        yield from unequal("scorer", _scorers(first), _scorers(second))
+
+
+def _run(source: Source) -> Manifest:
+    manifest = source.manifest("run")
+    assert manifest is not None  # folders without one were refused
+    return manifest
+
+
+def _tasks(run: Manifest) -> dict[str, Any]:
+    return by_name(run.plan.get("tasks"))
+
+
+def _scorers(source: Source) -> dict[str, Any]:
+    manifest = source.manifest("evaluation")
+    return by_name(manifest.plan.get("scorers")) if manifest else {}
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _config(sources: Sequence[Source]) -> dict[str, Any] | None:
+    """The config of the first folder that has one, with the models and tasks of all."""
+    files = [
+        file for source in sources if source.folder and (file := source.folder / CONFIG).is_file()
+    ]
+    if not files:
+        return None
+    whole, *others = ({**read(file).data} for file in files)
+    for other in others:
+        for part in _SHARED_OUT:
+            mine, theirs = cast("list[Any]", whole.get(part) or []), by_name(other.get(part))
+            known = by_name(mine)
+            whole[part] = [*mine, *(entry for name, entry in theirs.items() if name not in known)]
+    return whole
+
+
+def placed_config(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The config as the merged folder has it: its dataset are the folder's own items, wherever they came from."""
+    placed = {**config, "output_dir": named(folder), "limit": None}
+    dataset: Any = config.get("dataset")
+    if isinstance(dataset, Mapping) and not config.get("benchmarks"):
+        kept = {key: dataset[key] for key in ("media",) if dataset.get(key)}
+        placed["dataset"] = {"type": "jsonl", "path": named(folder / "items.jsonl"), **kept}
+    return placed
+
+
+MERGED = "merged"  # where a run's manifest has what it was merged from
+LABELS = "labels.jsonl"
+
+
+class MergeParts:
+    """The sources of a merge: their logs, and which of their rows become one."""
+
+    def __init__(self, sources: list[Source], prefer: Prefer | None) -> None:
+        self.sources = sources
+        self.prefer: Prefer | None = prefer
+        self.responses = Choice(list(map(RowsByCommit, self.logs("run"))), prefer)
+        # a label goes with the response that it is about
+        self.evaluations = self._choice(
+            self.logs("evaluation"), [partial(_is_about, keys) for keys in self.responses.lost]
+        )
+
+    def _choice(self, logs: Sequence[FileLog], dropped: Sequence[Asked]) -> Choice:
+        return Choice(list(map(RowsByCommit, logs, dropped)), self.prefer)
+
+    def logs(self, kind: Kind) -> list[FileLog]:
+        """The rows of each source that count; an empty log where it has none."""
+        return [
+            source.evidence(kind).log if kind in source.files else self._file(source, f".no-{kind}")
+            for source in self.sources
+        ]
+
+    def beside(self, name: str) -> list[FileLog]:
+        return [self._file(source, name) for source in self.sources]
+
+    def _file(self, source: Source, name: str) -> FileLog:
+        return FileLog((source.folder or source.path) / f"{name}.jsonl")
+
+    def calls(self) -> Choice:
+        """Return the calls that stay. Those of an item of which a row was lost yield to others: the
+        rows that stay made those."""
+        rows: list[RowsByCommit] = []
+        for at, log in enumerate(self.beside("calls")):
+            lost = (self.logs("run"), self.responses), (self.logs("evaluation"), self.evaluations)
+            items = {item for logs, choice in lost for item in _items_of(logs[at], choice.lost[at])}
+            rows.append(RowsByCommit(log, behind=partial(_is_of, items)))
+        return Choice(rows, self.prefer)
+
+    def traces(self) -> Choice:
+        lost = zip(self.responses.lost, self.evaluations.lost, strict=True)
+        return self._choice(self.beside("traces"), [partial(_is_among, keys) for keys in lost])
+
+
+def _is_about(lost: KeySet, row: MergedRow) -> bool:
+    return len(lost) > 0 and any(short(key) in lost for key in row.responses or ())
+
+
+def _is_among(lost: tuple[KeySet, ...], row: MergedRow) -> bool:
+    return any(short(row.key) in keys for keys in lost)
+
+
+def _is_of(items: set[str], row: MergedRow) -> bool:
+    return row.item_id in items
+
+
+def _items_of(log: Log, keys: KeySet) -> Iterator[str]:
+    if len(keys):
+        yield from (row.item_id for _, row in read_rows(log, ExistingRow) if short(row.key) in keys)
+
+
+@dataclass
+class MergedFolder:
+    """`store` is where it is made, `target` where it will be."""
+
+    store: FlatStore
+    target: Path
+    parts: MergeParts
+    plan: OnePlan
+
+    def __post_init__(self) -> None:
+        self.id = self.store.id
+        self.notes: list[str] = []
+
+    def write(self, merged: dict[str, Any]) -> None:
+        """All of it; `merged` is what the run's manifest remembers."""
+        parts, plan = self.parts, self.plan
+        dataset = self._items()
+        self.store.log("run", self.id).replace(parts.responses.blocks())
+        for name, choice in (("calls", parts.calls()), ("traces", parts.traces())):
+            if choice.present:
+                self.store.log("run", self.id, name).replace(choice.blocks())
+        self._labels()
+        if plan.config is not None:
+            self._config(plan.config)
+        self._close_run(dataset, merged)
+        if any(source.manifest("evaluation") is not None for source in parts.sources):
+            self.store.log("evaluation", self.id).replace(parts.evaluations.blocks())
+            self._close_evaluation(dataset)
+            if plan.config is not None and plan.config.get("metrics"):
+                self._measure()
+
+    def _items(self) -> Manifest | None:
+        sources = [source for source in self.parts.sources if "dataset" in source.files]
+        if not sources:
+            return None
+        fix = "merge folders over parts of one dataset: items of one id must be equal"
+        manifest = unite_items(
+            self.store, self.id, [source.files["dataset"] for source in sources], fix
+        )
+        media = [
+            old.metadata for source in sources if (old := source.manifest("dataset")) is not None
+        ]
+        if media and all(metadata == media[0] for metadata in media):
+            manifest.metadata = {**media[0]}
+            self.store.put_manifest(manifest)
+        return manifest
+
+    def _labels(self) -> None:
+        """Write what people said about answers, each line once."""
+        seen = Seen()
+        lines = [
+            line
+            for log in self.parts.beside("labels")
+            for _, line in log.scan()
+            if line and seen.add(short(digest("line", line)))
+        ]
+        if lines:
+            write_file(self.store.folder / LABELS, b"".join(line + b"\n" for line in lines))
+
+    def _config(self, config: dict[str, Any]) -> None:
+        """It is the user's word if those of all folders are."""
+        content = to_yaml(placed_config(config, self.target)).encode()
+        folders = [
+            source.folder
+            for source in self.parts.sources
+            if source.folder and (source.folder / CONFIG).exists()
+        ]
+        if not all(map(is_own, folders)):
+            write_file(self.store.folder / CONFIG, content)
+        elif note := write_config(self.store.folder, content):
+            self.notes.append(note)
+
+    def _close_run(self, dataset: Manifest | None, merged: dict[str, Any]) -> None:
+        parts, plan = self.parts, self.plan
+        old = [source.evidence("run").manifest for source in parts.sources]
+        choice = parts.responses
+        if plan.tasks:
+            whole: dict[str, Any] = {
+                "dataset": content_hash(dataset) if dataset else "",
+                "samples": plan.samples,
+                "tasks": plan.tasks,
+            }
+            planned = (dataset.planned or 0) * len(plan.tasks) * plan.samples if dataset else None
+            complete = choice.present == planned
+        else:
+            whole = {"adopted": {MERGED: plan.imported}}
+            complete = all(manifest is not None and manifest.complete for manifest in old)
+            planned = choice.present if complete else None
+        manifest = _manifest_of("run", self.id, old, whole, choice)
+        manifest.inputs = _inputs_of(dataset)
+        manifest.planned, manifest.complete = planned, complete
+        manifest.metadata = {MERGED: merged, **_retries(old)}
+        close_artefact(self.store, manifest, (task["name"] for task in plan.tasks))
+
+    def _close_evaluation(self, dataset: Manifest | None) -> None:
+        parts, plan = self.parts, self.plan
+        old = [
+            source.evidence("evaluation").manifest if "evaluation" in source.files else None
+            for source in parts.sources
+        ]
+        inputs, _ = Evaluator(self.store).inputs([self.id], self.id if dataset else "")
+        choice = parts.evaluations
+        whole = {"runs": inputs, "scorers": plan.scorers}
+        manifest = _manifest_of("evaluation", self.id, old, whole, choice)
+        manifest.inputs = inputs
+        manifest.complete = (
+            all(each is not None and each.complete for each in old) and not plan.meets
+        )
+        manifest.planned = choice.present if manifest.complete else None
+        calibrations: dict[str, Any] = {}
+        for each in filter(None, old):
+            calibrations |= each.metadata.get(CALIBRATIONS, {})
+        manifest.metadata = {CALIBRATIONS: calibrations} if calibrations else {}
+        if plan.meets:
+            self.notes.append(
+                "answers of different folders have not met: `assay evaluate` plays those matches"
+            )
+        close_artefact(self.store, manifest, (scorer["name"] for scorer in plan.scorers))
+
+    def _measure(self) -> None:
+        """By the aggregator; what cannot be computed here, for its code is elsewhere, can be later."""
+        try:
+            run_blocking(aggregate(self.store.folder).run)
+        except UserError as error:
+            self.notes.append(
+                f"there are no metrics: {error.what}; `assay aggregate {self.target}` computes them"
+            )
+
+
+def _inputs_of(dataset: Manifest | None) -> list[dict[str, Any]]:
+    return [{"kind": "dataset", "id": dataset.id, "digest": dataset.digest}] if dataset else []
+
+
+def _manifest_of(
+    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: Choice
+) -> Manifest:
+    """Return the manifest of the chosen rows, which is as old as the oldest of the parts."""
+    manifests = [manifest for manifest in parts if manifest is not None]
+    whole = new_manifest(manifests[0], kind, id, plan)
+    whole.created = min(manifest.created for manifest in manifests)
+    whole.started = min(manifest.started for manifest in manifests)
+    whole.counts, whole.present = choice.counts, choice.present
+    whole.labels = sorted({label for manifest in manifests for label in manifest.labels})
+    return whole
+
+
+def _retries(parts: Iterable[Manifest | None]) -> dict[str, Any]:
+    total: Counter[str] = Counter()
+    for manifest in filter(None, parts):
+        total.update(msgspec.convert(manifest.metadata.get("retries", {}), dict[str, int]))
+    return {"retries": dict(total)} if total else {}
+
+
 _KINDS: tuple[Kind, ...] = ("dataset", "run", "evaluation")
 
 
@@ -85,7 +453,7 @@ def merge(
     before = _states(sources)
     wanted = digest("merge", canonical([before, prefer])).hex()
     is_there = _is_there(target, wanted)
-    parts = Parts(sources, prefer)
+    parts = MergeParts(sources, prefer)
     if is_there:
         return _result(target, parts, [], new=False)
     if prefer is None:
@@ -113,7 +481,7 @@ def merge(
 
 
 def _states(sources: Sequence[Source]) -> list[Any]:
-    """What tells that sources are what they were; of rows, their bytes."""
+    """Return what tells that sources are what they were; of rows, their bytes."""
     states: list[Any] = []
     for source in sources:
         folder = source.folder or source.path
@@ -127,7 +495,8 @@ def _states(sources: Sequence[Source]) -> list[Any]:
 
 
 def _is_there(target: Path, wanted: str) -> bool:
-    """Whether the target is what this merge makes, unchanged; a folder that is anything else is refused."""
+    """Return whether the target is what this merge makes, unchanged; a folder that is anything else
+    is refused."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return False
     store, manifests = FlatStore(target), read_manifests(target) if target.is_dir() else {}
@@ -143,7 +512,7 @@ def _is_there(target: Path, wanted: str) -> bool:
     )
 
 
-def _refuse_conflicts(parts: Parts) -> None:
+def _refuse_conflicts(parts: MergeParts) -> None:
     choices: dict[Kind, Choice] = {"run": parts.responses, "evaluation": parts.evaluations}
     count = sum(choice.conflicts for choice in choices.values())
     if count:
@@ -152,11 +521,12 @@ def _refuse_conflicts(parts: Parts) -> None:
         )
         what = f"the folders have different rows for {count:,} keys, and nothing was written"
         fix = "--prefer first keeps the rows of the folder that is named first, --prefer newest those made last"
-        raise refusal(what, list(islice(texts, _MOST_NAMED)), count, fix)
+        named = list(islice(texts, _MOST_NAMED))
+        raise UserError(with_list(what, named, _MOST_NAMED, count), fix=fix)
 
 
-def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
-    """Whose row it is, and where both are."""
+def _conflicts(parts: MergeParts, kind: Kind, choice: Choice) -> Iterator[str]:
+    """Yield whose row it is, and where both are."""
     for places in choice.pairs:
         number, at = places[0]
         row = choice.logs[number].row(at)
@@ -170,7 +540,7 @@ def _conflicts(parts: Parts, kind: Kind, choice: Choice) -> Iterator[str]:
         yield f"{what}, item {row.get('item_id')!r}, sample {row.get('sample_index', 0)}: {' and '.join(files)}"
 
 
-def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> Merged:
+def _result(folder: Path, parts: MergeParts, notes: Sequence[str], *, new: bool) -> Merged:
     manifests = read_manifests(folder)
     run, measured = manifests["run"], manifests.get("aggregation")
     choices = (parts.responses, parts.evaluations)
@@ -197,7 +567,7 @@ def _result(folder: Path, parts: Parts, notes: Sequence[str], *, new: bool) -> M
     )
 
 
-def _part(parts: Parts, at: int) -> MergedPart:
+def _part(parts: MergeParts, at: int) -> MergedPart:
     responses, evaluations = parts.responses.keep[at], parts.evaluations.keep[at]
     return MergedPart(
         path=parts.sources[at].place,

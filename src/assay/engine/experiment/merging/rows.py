@@ -13,7 +13,15 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from assay.engine.run.existing import COLUMNS, TRANSIENT, Commits, Flags, Row, blocks_of, columns_of
+from assay.engine.run.existing import (
+    COLUMNS,
+    TRANSIENT,
+    Commits,
+    ExistingRow,
+    Flags,
+    blocks_of,
+    columns_of,
+)
 from assay.interfaces import IntArray, Log
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
@@ -44,7 +52,7 @@ _COMMIT = [
 ]
 
 
-class MergedRow(Row):
+class MergedRow(ExistingRow):
     """What decides which row stands for a key."""
 
     timestamp: float | None = None
@@ -58,17 +66,17 @@ def never(row: MergedRow) -> bool:
     return False
 
 
-class Rows:
+class RowsByCommit:
     """The rows of one log by commit: all labels of a scorer's call, or one row. Rows that `dropped` says are left out,
     those that are `behind` yield to all others."""
 
     def __init__(self, log: Log, dropped: Asked = never, behind: Asked = never) -> None:
         self.log = log
-        self._rows: Any = np.fromiter(self._read(dropped, behind), _ROW)
+        self._rows: Any = np.fromiter(self._columns(dropped, behind), _ROW)
         self.table = Commits(self._rows)
         self.starts = np.flatnonzero(np.diff(self.table.commit, prepend=-1))
 
-    def _read(self, dropped: Asked, behind: Asked) -> Iterator[tuple[Any, ...]]:
+    def _columns(self, dropped: Asked, behind: Asked) -> Iterator[tuple[Any, ...]]:
         decode = row_decoder(MergedRow)
         for position, line in self.log.scan():
             if not line.strip():
@@ -116,7 +124,7 @@ def _meaning(line: bytes) -> int:
     return xxh3_64_intdigest(canonical(row))
 
 
-def _commits(logs: Sequence[Rows], prefer: Prefer | None) -> Any:
+def _commits(logs: Sequence[RowsByCommit], prefer: Prefer | None) -> Any:
     """Return those of all logs by key, and which of them yields to others; equal ones in the order of the logs."""
     commits = np.concatenate([rows.commits(at) for at, rows in enumerate(logs)])
     age = -commits["time"] if prefer == "newest" else np.zeros(len(commits))
@@ -133,7 +141,7 @@ class Choice:
     the first conflicts (a log's number, and a row's there): of the row that would stay, and of the other. `present`
     counts the commits that stay, `counts` their rows by outcome."""
 
-    def __init__(self, logs: Sequence[Rows], prefer: Prefer | None = None) -> None:
+    def __init__(self, logs: Sequence[RowsByCommit], prefer: Prefer | None = None) -> None:
         self.logs = logs
         commits = _commits(logs, prefer)
         groups = group_rows(commits["key"])

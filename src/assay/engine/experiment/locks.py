@@ -1,12 +1,18 @@
-"""What determines the numbers of a config, in one file that can be read, compared and committed: `assay lock`.
+"""What determines the numbers of a config, in one file that can be read, compared and committed: `assay lock`; and a run
+that is what its lock says, or none: `assay run --locked`.
 
 It holds hashes, names and versions: no secret, no time, no place on this machine. Equal configs give equal bytes. What
 servers report of themselves is known after a run, and `unknown` before.
 """
 
 import os
+import platform
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,14 +22,15 @@ from assay import reading, usercode
 from assay.config import Config, to_yaml
 from assay.config.providers import table
 from assay.config.source import scalar
+from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.experiment import bind
-from assay.engine.experiment.experiment import Experiment
-from assay.engine.experiment.locks.packages import versions
+from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.models import bind_usable, price_of, sampling
+from assay.engine.experiment.trust import with_list
 from assay.engine.run.plan import content_hash
-from assay.errors import UserError
-from assay.interfaces import Model
+from assay.errors import VERSION, RunFailed, UserError
+from assay.interfaces import Model, Task
 from assay.records import Manifest
 from assay.shown import Shown
 from assay.store.files import write_file
@@ -31,7 +38,7 @@ from assay.store.keys import canonical, digest
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
 
-VERSION = 1
+_LOCK_VERSION = 1
 UNKNOWN = "unknown"
 _HEAD = (
     "# What determines the numbers of this config: `assay run --locked` refuses anything else.\n"
@@ -110,8 +117,8 @@ def read_lock(file: Path) -> Values:
         fix = "Assay replaces only its own: name another file, or move this one away"
         raise UserError("this file is not a lock", where=str(file), fix=fix)
     later = re.search(r"(?m)^assay_lock: (\d+)$", text)
-    if later and int(later[1]) > VERSION:
-        what = f"this lock is of version {later[1]}, and this Assay knows {VERSION}"
+    if later and int(later[1]) > _LOCK_VERSION:
+        what = f"this lock is of version {later[1]}, and this Assay knows {_LOCK_VERSION}"
         raise UserError(what, where=str(file), fix="update Assay")
     if found is None or found[2] != _checksum(found[1]):
         fix = "restore it, or remove it and lock again: a lock is not edited"
@@ -137,33 +144,38 @@ def values_of(experiment: Experiment) -> Values:
     scorers, metrics = bind.bind_scorers(config, models), bind.bind_metrics(config)
     with experiment.trial_store() as store:
         dataset = experiment.ingest(store) if config.dataset is not None else None
-    functions = [scorer.function for scorer in scorers] + [metric.function for metric in metrics]
-    functions += [getattr(task, "function", type(task)) for task in tasks]
-    functions += [type(model) for model in models.values()]
     plain: Values = {
-        "assay_lock": VERSION,
+        "assay_lock": _LOCK_VERSION,
         "name": config.name,
         "seed": config.seed,
         "samples": samples,
         "dataset": _dataset(config, dataset),
-        "prompts": [
-            {"name": prompt.name or f"prompt {number}", "hash": _hash(prompt.text)}
-            for number, prompt in enumerate(bind.bind_prompts(config), 1)
-        ],
-        "models": [_model(config, models, number) for number in range(len(config.models))],
-        "tasks": [
-            {"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])}
-            for task in tasks
-        ],
+        "prompts": _prompts(config),
+        "models": _models(experiment, models),
+        "tasks": [_task(task) for task in tasks],
         "scorers": [_scorer(scorer) for scorer in scorers],
         "metrics": [{**metric.plan(), "params": _params(metric.params)} for metric in metrics],
-        "packages": versions(functions),
+        "packages": versions(_functions_of([*scorers, *metrics], tasks, models)),
         "prices_as_of": table().as_of,
     }
-    served = served_of(experiment.folder)
-    for model in plain["models"]:
-        model["served"] = served.get(model["name"], UNKNOWN)
     return msgspec.json.decode(msgspec.json.encode(plain))
+
+
+def _functions_of(
+    bound: Iterable[Any], tasks: Iterable[Task], models: Mapping[str, Model]
+) -> list[Callable[..., Any]]:
+    """Return what scorers, metrics, tasks and models are made of."""
+    made = [getattr(task, "function", type(task)) for task in tasks]
+    return [*(part.function for part in bound), *made, *map(type, models.values())]
+
+
+def _prompts(config: Config) -> list[Values]:
+    prompts = enumerate(bind.bind_prompts(config), 1)
+    return [{"name": p.name or f"prompt {number}", "hash": _hash(p.text)} for number, p in prompts]
+
+
+def _task(task: Task) -> Values:
+    return {"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])}
 
 
 def _dataset(config: Config, manifest: Manifest | None) -> Values | None:
@@ -189,6 +201,12 @@ _SHAPE = (
     "sample",
     "shuffle",
 )
+
+
+def _models(experiment: Experiment, models: Mapping[str, Model]) -> list[Values]:
+    served, config = served_of(experiment.folder), experiment.config
+    entries = [_model(config, models, number) for number in range(len(config.models))]
+    return [{**entry, "served": served.get(entry["name"], UNKNOWN)} for entry in entries]
 
 
 def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:
@@ -224,10 +242,10 @@ def _scorer(scorer: BoundScorer) -> Values:
 
 def _params(params: Mapping[str, Any]) -> Values:
     """Parameters that are short are shown, texts and paths by their hashes."""
-    return {name: _shown(value) for name, value in params.items()}
+    return {name: _short_value(value) for name, value in params.items()}
 
 
-def _shown(value: Any) -> Any:
+def _short_value(value: Any) -> Any:
     try:
         text = canonical(value).decode()
     except (TypeError, ValueError):
@@ -248,7 +266,7 @@ class _Reported(msgspec.Struct):
     outcome: str = "ok"
 
 
-class _Answered(_Reported):
+class _AnsweredRow(_Reported):
     model_name: str = ""
 
 
@@ -266,7 +284,7 @@ def served_of(folder: Path) -> dict[str, Values]:
         names |= {row.served_model} - {None}  # type: ignore[arg-type]
         fingerprints |= {row.served_fingerprint} - {None}  # type: ignore[arg-type]
 
-    for _, row in read_rows(FileLog(folder / "responses.jsonl"), _Answered):
+    for _, row in read_rows(FileLog(folder / "responses.jsonl"), _AnsweredRow):
         if row.outcome != "errored":
             add(row.model_name, row)
     for _, call in read_rows(FileLog(folder / "calls.jsonl"), _Called):
@@ -278,7 +296,7 @@ def served_of(folder: Path) -> dict[str, Values]:
 
 
 def _keep_served(values: Values, before: Values) -> None:
-    """What is known of a server stays known while its model is the same."""
+    """Keep what is known of a server while its model is the same."""
     known = {model["name"]: model for model in before.get("models") or ()}
     for model in values["models"]:
         old = known.get(model["name"])
@@ -290,7 +308,7 @@ def _keep_served(values: Values, before: Values) -> None:
 
 
 def drift(locked: Values, now: Values) -> list[Drift]:
-    """Where two locks differ, but for what servers report."""
+    """Return the places where two locks differ, but for what servers report."""
     before, after = dict(_leaves(locked)), dict(_leaves(now))
     places = dict.fromkeys((*before, *after))
     return [
@@ -323,3 +341,163 @@ def _text(value: Any) -> str:
     if value is None:
         return "not there"
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+_MOST = 20
+
+
+class LockedExperiment(Experiment):
+    """Refuses to begin where anything that determines the numbers is not as it was locked, and fails at the end where
+    a server reports something else of itself. `lock` is its file, by default beside the config."""
+
+    def __init__(self, *arguments: Any, lock: str = "", **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        options = self.options
+        flags = {
+            "--limit": options.limit,
+            "--model": options.models,
+            "--num-samples": options.num_samples,
+        }
+        if asked := [flag for flag, value in flags.items() if value]:
+            raise UserError(
+                f"a locked run does all that is locked: {asked[0]} does less",
+                fix=f"leave out {asked[0]}",
+            )
+        self.lock = lock_file(self.config, lock or None)
+
+    async def run(self, stop: Stop | None = None) -> Result:
+        locked = read_lock(self.lock)
+        self._refuse_drift(locked)
+        result = await super().run(stop)
+        self._check_served(locked)
+        return result
+
+    def _refuse_drift(self, locked: Values) -> None:
+        if locked.get("name") != self.config.name:
+            what = f"this is the lock of {locked.get('name')!r}, and the config is {self.config.name!r}"
+            raise UserError(
+                what, where=str(self.lock), fix="name the config's own lock, or lock it"
+            )
+        found = drift(locked, values_of(self))
+        if not found:
+            return
+        other = any(each.place == "dataset.hash" for each in found)
+        of = (
+            "this is the lock of another dataset, or the items changed"
+            if other
+            else "the config is not as locked"
+        )
+        what = f"{of}; nothing was run. What differs:"
+        raise UserError(
+            with_list(what, [each.line() for each in found], _MOST),
+            where=str(self.lock),
+            fix=f"undo these changes, or accept them: assay lock {self.config.source}",
+        )
+
+    def _check_served(self, locked: Values) -> None:
+        """Refuse servers that report what is not locked; what was unknown is locked now."""
+        reported, differ = served_of(self.folder), list[str]()
+        models: list[Values] = [{**model} for model in locked.get("models") or ()]
+        for model in models:
+            now = reported.get(model["name"])
+            if now is None:
+                continue
+            if model["served"] == UNKNOWN:
+                model["served"] = now
+                continue
+            for what, values in now.items():
+                if more := sorted(set(values) - set(model["served"][what])):
+                    known = ", ".join(model["served"][what]) or "none"
+                    differ.append(f"{model['name']}: {what} {known} is now {', '.join(more)}")
+        if differ:
+            what = "a server is not what it was when it was locked; all rows are kept"
+            raise RunFailed(
+                with_list(what, differ, len(differ)),
+                where=str(self.lock),
+                fix=f"find out what changed, or accept it: assay lock {self.config.source}",
+            )
+        if models != locked.get("models"):
+            write_lock(self.lock, {**locked, "models": models})
+            self.progress.note(f"what servers report of themselves is locked now: {self.lock}")
+
+
+_ALWAYS = ("jinja2", "msgspec", "numpy")  # templates, rows and statistics
+_PARTS = (
+    "scorers",
+    "metrics",
+    "models",
+    "prompts",
+    "tasks",
+    "datasets",
+    "text",
+    "stats",
+    "demo",
+    "formats",
+)
+
+
+def versions(functions: Iterable[Callable[..., Any]]) -> dict[str, str]:
+    """By package, in order of name. `functions` are the plug-ins; what they import is looked up, not imported."""
+    named = {*_ALWAYS}
+    for file in _files(functions):
+        named |= {name for name in _imports(file) if name not in sys.stdlib_module_names}
+    found = {"assay": VERSION, "python": platform.python_version()}
+    for distribution in sorted({each for name in named for each in _distributions(name)}):
+        found.setdefault(distribution.lower().replace("_", "-"), version(distribution))
+    return dict(sorted(found.items()))
+
+
+def _distributions(module: str) -> list[str]:
+    """The installed packages that a module is of: mostly one that is called like it."""
+    try:
+        version(module)
+    except PackageNotFoundError:
+        return _by_module().get(module, []) if any(_specs(module)) else []
+    return [module]
+
+
+@cache
+def _by_module() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def _files(functions: Iterable[Callable[..., Any]]) -> set[Path]:
+    """The files of functions, and of the parts of Assay or of the user's folder that these import."""
+    found: set[Path] = set()
+    for function in functions:
+        module = sys.modules.get(str(getattr(function, "__module__", "")))
+        file = getattr(module, "__file__", None)
+        if file is None:
+            continue
+        if usercode.is_built_in(function):
+            _follow(Path(file), found)
+        else:
+            found.update(usercode.sources(Path(file).resolve()))
+    return found
+
+
+def _follow(file: Path, found: set[Path]) -> None:
+    if file in found:
+        return
+    found.add(file)
+    for name in _imports(file, whole=True):
+        parts = name.split(".")
+        if parts[0] == "assay" and len(parts) > 2 and parts[1] in _PARTS:
+            for spec in _specs(name):
+                _follow(spec, found)
+
+
+def _specs(name: str) -> Iterator[Path]:
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):
+        return
+    if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+        yield Path(spec.origin)
+
+
+@cache
+def _imports(file: Path, *, whole: bool = False) -> frozenset[str]:
+    """The modules that a file imports, anywhere in it: their first names, or `whole`."""
+    names = {name for level, name in usercode.imported_names(file) if not level}
+    return frozenset(names if whole else {name.partition(".")[0] for name in names} - {"assay"})

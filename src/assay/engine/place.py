@@ -55,7 +55,7 @@ def _experiment(
     """`locked`: held to its lock, the one beside the config or in this file."""
     if not locked:
         return Experiment(config, Options(**options))
-    from assay.engine.experiment.locks.locked import LockedExperiment
+    from assay.engine.experiment.locks import LockedExperiment
 
     return LockedExperiment(config, Options(**options), lock="" if locked is True else str(locked))
 
