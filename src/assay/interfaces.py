@@ -15,17 +15,17 @@ Positional arguments of a plug-in come from the engine, keyword-only arguments a
 Any scorer or task function may be async and may take a `context`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from assay.records import EvaluationOutcome, Item, ResponseOutcome
+from assay.records import EvaluationOutcome, Item, JsonMapping, JsonObject, ResponseOutcome
 from assay.records import Log as Log
 from assay.records import Store as Store
 
-Message = dict[str, Any]
+Message = JsonObject
 Scale = tuple[
     float | None, float | None
 ]  # the lowest and the highest value there can be; None: no end
@@ -48,7 +48,7 @@ class Request(msgspec.Struct, gc=False):
     """One call to a model. `seed` is derived from the row's address; a model may use it, no server is sent it."""
 
     messages: list[Message]
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     sample_index: int = 0
     seed: int = 0
     timeout: float = 300.0
@@ -112,7 +112,7 @@ class Model(Protocol):
     """
 
     name: str
-    identity: Mapping[str, Any]
+    identity: JsonMapping
 
     async def complete(self, request: Request) -> Completion:
         """Raise TransientError, PermanentError or LaneError; every other exception counts as permanent."""
@@ -178,7 +178,7 @@ class Answer(msgspec.Struct, kw_only=True, gc=False):
     prompt: str = ""
     messages: list[Message] | None = None
     completion: Completion | None = None
-    metadata: dict[str, Any] = {}
+    metadata: JsonObject = {}
 
 
 class Context(Protocol):
@@ -234,7 +234,7 @@ class Context(Protocol):
         """Run a function that is not async in one of the engine's threads."""
         ...
 
-    def span(self, name: str, **data: Any) -> AbstractContextManager[dict[str, Any]]:
+    def span(self, name: str, **data: Any) -> AbstractContextManager[JsonObject]:
         """A step of the trace; put what should be seen later into the dict that it gives."""
         ...
 
@@ -245,9 +245,9 @@ class Task(Protocol):
 
     name: str
     model_name: str
-    facets: Mapping[str, Any]
+    facets: JsonMapping
     lane: str
-    identity: Mapping[str, Any]
+    identity: JsonMapping
 
     def prepare(self, item: Item) -> Work: ...
 
@@ -262,7 +262,7 @@ class Score(msgspec.Struct, kw_only=True, gc=False):
     passed: bool | None = None
     score: float | None = None
     label: str = ""
-    details: dict[str, Any] = {}
+    details: JsonObject = {}
     outcome: EvaluationOutcome = "scored"
     error: str | None = None
     value: Any = None
@@ -284,11 +284,11 @@ class Group(msgspec.Struct, kw_only=True):
     passed: "Mask"
     score: "FloatArray"
     columns: dict[str, list[Any]] = {}
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     label: str = ""
-    facets: dict[str, Any] = {}
+    facets: JsonObject = {}
     level: float = 0.95
-    calibration: dict[str, Any] | None = None
+    calibration: JsonObject | None = None
     lower_is_better: bool = False
     only_scores: bool = False
     left_out: "Codes | None" = None
@@ -339,7 +339,7 @@ class Values(msgspec.Struct, kw_only=True):
     A metric with several values for a group tells them apart by `facets` of its own."""
 
     value: float | None = None
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     per_item: "FloatArray | None" = None
     weights: "FloatArray | None" = None
     items: "Integers | None" = None
@@ -349,4 +349,4 @@ class Values(msgspec.Struct, kw_only=True):
     transform: "Callable[[float], float] | None" = None
     scale: Scale | None = None
     reason: str | None = None
-    facets: dict[str, Any] = {}
+    facets: JsonObject = {}

@@ -3,16 +3,16 @@
 The rows are one group, as the engine hands it to a custom function; the engine's default policy applies to them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 from msgspec import UNSET
 
 from assay.interfaces import Group, Values
-from assay.records import find_in_row, verdict_of
+from assay.records import JsonMapping, JsonObject, find_in_row, verdict_of
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[JsonMapping]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -42,7 +42,7 @@ def on_rows(function: F, name: str, columns: Any) -> F:
     return cast("F", metric)
 
 
-def _as_dict(found: Values, name: str) -> dict[str, Any]:
+def _as_dict(found: Values, name: str) -> JsonObject:
     reason = {} if found.value is not None or not found.reason else {"reason": found.reason}
     return {**found.facets, "value": found.value, name: found.value, **found.fields, **reason}
 
@@ -70,7 +70,7 @@ def _group_of(rows: Rows, columns: Iterable[str], facets: Iterable[str]) -> Grou
     )
 
 
-def _verdict(row: Mapping[str, Any]) -> tuple[bool, float] | None:
+def _verdict(row: JsonMapping) -> tuple[bool, float] | None:
     """Passed and score; None for rows that do not count."""
     outcome, passed, score = verdict_of(row)
     if outcome in ("unparsed", "refused"):
@@ -81,7 +81,7 @@ def _verdict(row: Mapping[str, Any]) -> tuple[bool, float] | None:
     return score > 0 if passed is None else passed, score
 
 
-def _column(row: Mapping[str, Any], name: str) -> Any:
+def _column(row: JsonMapping, name: str) -> Any:
     """Rows in a list have no response or item beside them, so `response.x` and `item.x` are their own field x:
     responses can be given as they are."""
     value = (

@@ -8,10 +8,11 @@ a Struct take the place of `**more` in its signature, unless the function names 
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 
 _ENTRY = re.compile(r"(\w+): (.+)")
 
@@ -55,12 +56,12 @@ def by_keyword(function: Callable[..., Any], *taken: str) -> Callable[..., Any]:
 
 def check_params(
     function: Callable[..., Any],
-    params: Mapping[str, Any],
+    params: JsonMapping,
     *,
     where: str = "",
     reserved: Iterable[str] = (),
     given: int | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """`params` as they will be passed: unknown and missing names are refused, types are converted by annotation.
 
     User code need not make its parameters keyword-only: with `given`, what follows the engine's own first `given`
@@ -74,7 +75,7 @@ def check_params(
         settable = {**{p.name: p for p in free}, **settable}
     settable = {name: p for name, p in settable.items() if name not in set(reserved)}
     name = getattr(function, "__name__", str(function))
-    checked: dict[str, Any] = {}
+    checked: JsonObject = {}
     hints = _hints(function)
     for key, value in params.items():
         if key in settable:
@@ -91,7 +92,7 @@ def check_params(
     return checked
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _hints(function: Callable[..., Any]) -> JsonObject:
     try:
         return inspect.get_annotations(function, eval_str=True)
     except Exception:  # a user's annotation that does not evaluate need not stop the function

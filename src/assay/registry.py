@@ -12,7 +12,7 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -25,6 +25,7 @@ from assay.parameters import check_name as check_name
 from assay.parameters import check_params as check_params
 from assay.parameters import nearest as nearest
 from assay.parameters import parameters as parameters
+from assay.records import JsonMapping
 from assay.usercode import load_file, marks_of
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Registry:
             what, fix = f"files of {name} are read, not written", nearest("", self.names())
         return UserError(what, where=where, fix=fix)
 
-    def marks(self, name: str) -> Mapping[str, Any]:
+    def marks(self, name: str) -> JsonMapping:
         """Return what the plug-in of this name declares of itself. No user's code is loaded for it: of a plug-in that is
         neither built in nor registered yet, nothing."""
         return marks_of(self._found.get(name) or self._built_in(name))

@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from assay.errors import AssayError, UserError
+from assay.records import JsonObject
 
 _loaded: dict[str, tuple[ModuleType, str]] = {}
 _parsing = threading.Lock()  # Python 3.11 raises SystemError if two threads parse at the same time
@@ -65,7 +66,7 @@ def load_file(file: Path, *, where: str = "") -> ModuleType:
     return module
 
 
-def marks_of(function: Any) -> dict[str, Any]:
+def marks_of(function: Any) -> JsonObject:
     """Return what a plug-in declares of itself."""
     return getattr(function, "__assay__", {})
 
@@ -220,7 +221,7 @@ def _bytecode(function: Callable[..., Any], visited: set[int] | None = None) -> 
             part.argval for part in dis.get_instructions(code) if part.opname == "STORE_GLOBAL"
         }
         used.update(dict.fromkeys(name for name in code.co_names if name not in changed))
-    names: dict[str, Any] = getattr(function, "__globals__", {})
+    names: JsonObject = getattr(function, "__globals__", {})
     beside = [
         f"{name}={text}"
         for name in used

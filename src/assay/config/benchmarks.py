@@ -10,6 +10,7 @@ import msgspec
 import assay.registry as registry
 from assay.config.source import Document, Key
 from assay.config.types import Config
+from assay.records import JsonObject
 
 _NAMES = re.compile(r"[\w.*?:|+-]+(,[\w.*?:|+-]+)*")
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -52,7 +53,7 @@ def _are_mappings(entries: Any) -> bool:
     return isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
 
 
-def without_expansion(written: dict[str, Any]) -> dict[str, Any]:
+def without_expansion(written: JsonObject) -> JsonObject:
     """A config as `expand_benchmarks` will read it again."""
     if entries := written.get("benchmarks"):
         for name, value in _collection().config(entries).items():
@@ -77,7 +78,7 @@ def read_benchmarks(names: str) -> Document:
     return Document({"name": names, "benchmarks": entries}, shown=names)
 
 
-def limit_changes(config: Config, limit: int) -> dict[str, Any]:
+def limit_changes(config: Config, limit: int) -> JsonObject:
     """Return what changes in a config whose tasks have this many documents each."""
     replace = msgspec.structs.replace
     dataset = config.dataset

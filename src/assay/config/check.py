@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from assay.config.environment import FromEnvironment, shown_safely
 from assay.config.source import Document, Key, brief, core_type, flag_value, map_values
+from assay.records import JsonObject
 from assay.registry import nearest
 
 S = TypeVar("S", bound=Struct)
@@ -35,7 +36,7 @@ def build(struct: type[S], value: Any, key: Key, document: Document) -> S:
     """The Struct of a mapping; null is the same as not given, a required text that is wrong becomes empty."""
     fields = {field.name: field for field in msgspec.structs.fields(struct)}
     required = [name for name, field in fields.items() if field.required]
-    values: dict[str, Any] = dict.fromkeys(required, "")
+    values: JsonObject = dict.fromkeys(required, "")
     if not isinstance(value, Mapping):
         document.report(f"{brief(key)} must be a mapping, got {shown_safely(value)}", key)
         return struct(**values)

@@ -7,11 +7,12 @@ from typing import Any, cast
 from assay.config.environment import shown_safely, stays_reference
 from assay.config.source import read
 from assay.errors import AssayError
+from assay.records import JsonMapping, JsonObject
 
 _NOT_SHOWN = "(not shown)"
 
 
-def comparable(file: Path) -> dict[str, Any]:
+def comparable(file: Path) -> JsonObject:
     """A config's values, those that may be secret left out; entries with a name stand under it. Empty if the file
     cannot be read."""
     try:
@@ -49,7 +50,7 @@ def _names(entries: list[Any]) -> list[str]:
     return names if len(names) == len(entries) == len(set(names)) else []
 
 
-def by_name(entries: Any) -> dict[str, Any]:
+def by_name(entries: Any) -> JsonObject:
     """The entries of a list under their names; empty for anything else."""
     parts = cast("list[Any]", entries) if isinstance(entries, list) else []
     return dict(zip(_names(parts), parts, strict=False))
@@ -58,7 +59,7 @@ def by_name(entries: Any) -> dict[str, Any]:
 def unequal(what: str, first: Any, second: Any) -> Iterator[tuple[str, Any, Any]]:
     """(dotted key, value, other value) of every leaf that differs; None where there is none."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
-        left, right = cast("Mapping[str, Any]", first), cast("Mapping[str, Any]", second)
+        left, right = cast("JsonMapping", first), cast("JsonMapping", second)
         for key in dict.fromkeys([*left, *right]):
             yield from unequal(f"{what}.{key}".lstrip("."), left.get(key), right.get(key))
     elif first != second:

@@ -16,6 +16,7 @@ from assay import reading
 from assay.config.source import Document, Key, brief, map_values, values_in
 from assay.config.types import Config
 from assay.errors import UserError
+from assay.records import JsonMapping
 
 PLACEHOLDERS = {"", "none", "null", "empty", "dummy", "not-needed", "dummy_api_key_for_local_model"}
 
@@ -190,7 +191,7 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), quoted[2])
 
 
-def _with_env_vars(given: Mapping[str, Any], outer: Mapping[str, str]) -> dict[str, str]:
+def _with_env_vars(given: JsonMapping, outer: Mapping[str, str]) -> dict[str, str]:
     inner = {name: secret(str(variable_text(value)), outer) for name, value in given.items()}
     return {**{name: value for name, value in inner.items() if value is not None}, **outer}
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import assay.registry as registry
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 from assay.usercode import identity
 
 # the arguments that a config calls otherwise
@@ -24,7 +25,7 @@ def has_objects(models: Any) -> bool:
     return any(not isinstance(entry, str) for entry in cast("Sequence[Any]", entries))
 
 
-def without_objects(data: Mapping[str, Any], held: list[Any]) -> dict[str, Any]:
+def without_objects(data: JsonMapping, held: list[Any]) -> JsonObject:
     """The config with names in place of its objects; `held` receives what the names stand for."""
     plain = dict(data)
     for key, entry_of in _ENTRIES.items():
@@ -52,7 +53,7 @@ def _dataset(value: Any, held: list[Any]) -> Any:
     return settings
 
 
-def _rows(rows: Sequence[Any], held: list[Any]) -> dict[str, Any]:
+def _rows(rows: Sequence[Any], held: list[Any]) -> JsonObject:
     kept = list(rows)
     content = json.dumps(kept, sort_keys=True, default=repr)
 
@@ -121,9 +122,7 @@ def _task(value: Any, held: list[Any]) -> Any:
     return {"name": name, **settings, "function": named}
 
 
-def _function(
-    kind: registry.Registry, function: Callable[..., Any], held: list[Any]
-) -> dict[str, Any]:
+def _function(kind: registry.Registry, function: Callable[..., Any], held: list[Any]) -> JsonObject:
     """`module` and `function_name`, by which the function is looked up like one of an imported module."""
     held.append(function)
     module, _, name = kind.inline(
@@ -132,14 +131,14 @@ def _function(
     return {"module": module, "function_name": name}
 
 
-def _settings(value: Any, key: str) -> dict[str, Any]:
+def _settings(value: Any, key: str) -> JsonObject:
     """An entry that is a mapping already, or one that has the object under `key`."""
-    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {key: value}
+    return dict(cast("JsonMapping", value)) if isinstance(value, Mapping) else {key: value}
 
 
 def _name(value: Any, kind: str) -> str:
     """Return the name of a function; one without a name of its own is called what it is."""
-    marks: dict[str, Any] = getattr(value, "__assay__", {})
+    marks: JsonObject = getattr(value, "__assay__", {})
     named = value.func if isinstance(value, partial) else value
     name = str(marks.get("name") or getattr(named, "__name__", type(value).__name__))
     return name if name.isidentifier() else kind

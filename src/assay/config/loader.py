@@ -22,11 +22,12 @@ from assay.config.rules import Need, check_rules
 from assay.config.source import Document, Key, copy_values, flag_value, read
 from assay.config.types import NOT_WRITTEN, Config, ModelConfig
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 from assay.registry import formats, nearest
 
 
 def load(
-    source: str | Path | Mapping[str, Any],
+    source: str | Path | JsonMapping,
     *,
     overrides: Mapping[str, Any] = {},
     environ: Mapping[str, str] | None = None,
@@ -55,7 +56,7 @@ def load(
 
 
 def parse_model(
-    model: str | Mapping[str, Any],
+    model: str | JsonMapping,
     known: Sequence[ModelConfig] = (),
     *,
     environ: Mapping[str, str] | None = None,
@@ -97,9 +98,9 @@ def where(config: Config, *key: str | int) -> str:
 
 
 def _long_forms(
-    source: str | Path | Mapping[str, Any],
+    source: str | Path | JsonMapping,
     environ: Mapping[str, str] | None,
-    overrides: Mapping[str, Any],
+    overrides: JsonMapping,
     arguments: Mapping[str, Any] = {},
     models: Sequence[str] = (),
 ) -> Document:
@@ -123,7 +124,7 @@ def _long_forms(
     return document
 
 
-def _translate(data: dict[str, Any]) -> None:
+def _translate(data: JsonObject) -> None:
     """Write what another tool calls otherwise as we do."""
     for name in formats("dialect"):
         import_module(f"assay.formats.{name}.dialect").translate(data)
@@ -142,7 +143,7 @@ def parse_override(text: str) -> tuple[str, Any]:
 
 def _apply(
     document: Document,
-    overrides: Mapping[str, Any],
+    overrides: JsonMapping,
     variables: Mapping[str, str],
     *,
     arguments: Mapping[str, Any] = {},

@@ -1,9 +1,11 @@
 """The types of a config's values: numbers within bounds, and texts that are paths."""
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
+
+from assay.records import JsonMapping, JsonObject
 
 Policy = Literal["wrong", "exclude"]
 Count = Annotated[int, Meta(ge=1)]
@@ -27,7 +29,7 @@ class PathMark(NamedTuple):
 class ParamsMark(NamedTuple):
     """That a mapping holds paths; `fields` gives their types by name, for the entry that the mapping belongs to."""
 
-    fields: Callable[[Mapping[str, Any]], dict[str, Any]]
+    fields: Callable[[JsonMapping], JsonObject]
 
 
 ReadPath = Annotated[str, PathMark("read")]  # a file that must exist
@@ -40,14 +42,14 @@ DataPath = Annotated[str | list[str], PathMark("data")]
 GivenPath = Annotated[Text, PathMark("given")]  # mostly a name; a path stays as it is
 
 
-def model_paths(model: Mapping[str, Any]) -> dict[str, Any]:
+def model_paths(model: JsonMapping) -> JsonObject:
     return {
         "path": WrittenPath if model.get("type") == "record" else ReadPath,
         "of": {"type": GivenPath, "path": ReadPath},
     }
 
 
-def method_paths(method: Mapping[str, Any]) -> dict[str, Any]:
+def method_paths(method: JsonMapping) -> JsonObject:
     """Return the files that a judge or a decider of matches is made from."""
     kind = str(method.get("type"))
     pairwise = kind == "pairwise"

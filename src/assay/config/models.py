@@ -12,6 +12,7 @@ from assay.config.environment import PLACEHOLDERS
 from assay.config.providers import provider_of, providers
 from assay.config.source import Document, Key
 from assay.config.types import ModelConfig
+from assay.records import JsonMapping, JsonObject
 
 LOCAL_ENDPOINT = "http://localhost:1234/v1"
 FIELDS = {*ModelConfig.__struct_fields__} - {"params"}
@@ -39,7 +40,7 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     if isinstance(merged.get("name"), str) and not _SAYS_WHERE & merged.keys():
         merged |= _from_text(merged["name"])
         _check_prefix(merged, key, document)
-    model: dict[str, Any] = {name: merged.pop(name) for name in list(merged) if name in FIELDS}
+    model: JsonObject = {name: merged.pop(name) for name in list(merged) if name in FIELDS}
     _name_key_variable(merged, key, document)
     type = model.get("type", "openai")
     if type == "openai":
@@ -53,7 +54,7 @@ def long_model(entry: Any, key: Key, document: Document) -> Any:
     return {**model, "params": merged}
 
 
-def _check_prefix(model: Mapping[str, Any], key: Key, document: Document) -> None:
+def _check_prefix(model: JsonMapping, key: Key, document: Document) -> None:
     """Report a word before a colon that is no provider, unless an address says where the model is."""
     if not _SAYS_WHERE & model.keys() and (problem := unknown_prefix(str(model["name"]))):
         document.report(problem[0], key, problem[1])
@@ -89,7 +90,7 @@ def with_version(endpoint: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-def _from_text(text: str) -> dict[str, Any]:
+def _from_text(text: str) -> JsonObject:
     if ".py:" in text:
         path, _, function = text.rpartition(":")
         return {"name": function, "type": "python", "path": path, "function_name": function}
@@ -97,7 +98,7 @@ def _from_text(text: str) -> dict[str, Any]:
         return {"name": text, "type": text}
     if text.startswith("gguf:") and (path := text.removeprefix("gguf:")):
         return {"name": PurePath(path).stem, "type": "gguf", "path": path}
-    model: dict[str, Any] = {"name": text}
+    model: JsonObject = {"name": text}
     address = re.fullmatch(r"(.+)@(https?://.+)", text)
     if address:
         model = {"name": address[1], "endpoint": address[2]}
@@ -116,7 +117,7 @@ def _from_text(text: str) -> dict[str, Any]:
     return model
 
 
-def _merge_layers(entry: Mapping[str, Any], key: Key, document: Document) -> dict[str, Any]:
+def _merge_layers(entry: JsonMapping, key: Key, document: Document) -> JsonObject:
     """`config` below `params` below the keys of the entry itself."""
     # beside a function's own keys, `params` are what the function gets
     nested = ("config",) if _FUNCTION_KEYS & entry.keys() else ("config", "params")
@@ -124,7 +125,7 @@ def _merge_layers(entry: Mapping[str, Any], key: Key, document: Document) -> dic
         ((*key, name), entry[name]) for name in nested if entry.get(name) is not None
     ]
     layers.append((key, {name: value for name, value in entry.items() if name not in nested}))
-    merged: dict[str, Any] = {}
+    merged: JsonObject = {}
     for origin, layer in layers:
         if not isinstance(layer, Mapping):
             merged[str(origin[-1])] = layer  # not what it should be: kept for the checks
@@ -137,7 +138,7 @@ def _merge_layers(entry: Mapping[str, Any], key: Key, document: Document) -> dic
     return merged
 
 
-def _name_key_variable(params: dict[str, Any], key: Key, document: Document) -> None:
+def _name_key_variable(params: JsonObject, key: Key, document: Document) -> None:
     """`api_key_env: VAR` is `api_key: ${VAR}`; a placeholder for servers that want no key is left out."""
     variable = params.get("api_key_env")
     if (

@@ -4,7 +4,7 @@ Normalising twice changes nothing more, so overrides can be applied to long form
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
@@ -16,6 +16,7 @@ from assay.config.paths import is_template_file
 from assay.config.prompts import long_few_shot
 from assay.config.source import Document, Key
 from assay.config.types import MethodConfig, MetricConfig, PromptConfig
+from assay.records import JsonMapping, JsonObject
 
 LIFTED: dict[tuple[str, ...], str] = {
     ("workflow", "mode"): "mode",
@@ -245,13 +246,13 @@ def _dataset(value: Any) -> Any:
     return dataset
 
 
-def _dataset_text(text: str) -> dict[str, Any]:
+def _dataset_text(text: str) -> JsonObject:
     """`stored:name` and `hf:name`, or a path."""
     type, colon, name = text.partition(":")
     return {"type": type, "name": name} if colon and type in ("stored", "hf") else {"path": text}
 
 
-def _dataset_type(dataset: Mapping[str, Any]) -> str:
+def _dataset_type(dataset: JsonMapping) -> str:
     """From the suffixes; files of several types have none in common."""
     if dataset.get("module") or dataset.get("function_name"):
         return "function"

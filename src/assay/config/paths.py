@@ -6,7 +6,7 @@ anywhere; names that come from data stay in their folder. Flags and variables co
 
 import glob
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin
 
@@ -17,6 +17,7 @@ from assay import reading
 from assay.config.marks import ParamsMark, PathKind, PathMark
 from assay.config.source import Document, Key, core_type, similar_files
 from assay.config.types import Config, DatasetConfig
+from assay.records import JsonMapping, JsonObject
 
 _TEMPLATE_SUFFIXES = (
     ".txt",
@@ -39,7 +40,7 @@ class NamedFile(NamedTuple):
 
     key: Key
     holder: Any
-    entry: dict[str, Any]
+    entry: JsonObject
     kind: PathKind
 
     @property
@@ -54,13 +55,13 @@ class _Place(NamedTuple):
     """Where a path is: its key, the mapping that it is of, and whether the files of datasets must exist."""
 
     key: Key
-    entry: dict[str, Any]
+    entry: JsonObject
     document: Document
     files_needed: bool
 
 
 def named_files(
-    data: dict[str, Any], struct: type[Struct] = Config, at: Key = ()
+    data: JsonObject, struct: type[Struct] = Config, at: Key = ()
 ) -> Iterator[NamedFile]:
     """Yield the texts of a config that its types mark as paths; `at` is where `data` is."""
     yield from _walk(_fields(struct), data, at)
@@ -73,19 +74,17 @@ def resolve_paths(document: Document, *, files_needed: bool) -> None:
             _resolve(named, document, files_needed)
 
 
-def resolve_dataset(
-    dataset: dict[str, Any], document: Document, files_needed: bool, at: Key
-) -> None:
+def resolve_dataset(dataset: JsonObject, document: Document, files_needed: bool, at: Key) -> None:
     """Make the paths of a dataset absolute; `at` is where it is."""
     for named in named_files(dataset, DatasetConfig, at):
         _resolve(named, document, files_needed)
 
 
-def _fields(struct: type[Struct]) -> dict[str, Any]:
+def _fields(struct: type[Struct]) -> JsonObject:
     return {field.name: field.type for field in msgspec.structs.fields(struct)}
 
 
-def _walk(fields: Mapping[str, Any], holder: dict[str, Any], at: Key) -> Iterator[NamedFile]:
+def _walk(fields: JsonMapping, holder: JsonObject, at: Key) -> Iterator[NamedFile]:
     for name, hint in fields.items():
         value, key = holder.get(name), (*at, name)
         mark = _mark(hint)
@@ -115,7 +114,7 @@ def _mark(hint: Any) -> PathMark | ParamsMark | None:
     return next((mark for mark in marks if isinstance(mark, PathMark | ParamsMark)), None)
 
 
-def _inner(hint: Any, mark: ParamsMark | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _inner(hint: Any, mark: ParamsMark | None, entry: JsonMapping) -> JsonMapping:
     """Return the fields of a mapping: those of its Struct, or those that its mark names."""
     if mark is not None:
         return mark.fields(entry)
@@ -213,7 +212,7 @@ def _report_missing(text: str, path: str, key: Key, document: Document) -> None:
     document.report(f"there is no file {text!r}", key, similar_files(Path(path.replace("\0", ""))))
 
 
-def mappings(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def mappings(value: Any) -> Iterator[tuple[int, JsonObject]]:
     """The mappings among the entries of a list, with their numbers."""
     entries: list[Any] = value if isinstance(value, list) else []
     for n, entry in enumerate(entries):

@@ -16,6 +16,7 @@ from assay.config.paths import absolute, existing, mappings, resolve_dataset
 from assay.config.source import Document, Key, scalar, similar_files
 from assay.config.types import DatasetConfig, FewShotConfig, PromptConfig
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import nearest
 
 PARTS = ("text", "image", "audio", "file")
@@ -70,7 +71,7 @@ def long_few_shot(value: Any, long_dataset: Any) -> Any:
     return few_shot
 
 
-def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
+def _source(source: JsonObject, document: Document) -> JsonObject:
     """Return where the examples are; without a file or function of its own, another part of the config's dataset."""
     whole = document.data.get("dataset")
     if any(
@@ -80,7 +81,7 @@ def _source(source: dict[str, Any], document: Document) -> dict[str, Any]:
     return {**whole, **{name: value for name, value in source.items() if value != ""}}
 
 
-def _read_file(prompt: dict[str, Any], key: Key, document: Document) -> None:
+def _read_file(prompt: JsonObject, key: Key, document: Document) -> None:
     """The text of a file; a text that is given beside the path stands, so a resolved config needs no file."""
     if prompt.get("text") or prompt.get("messages"):
         prompt["path"] = absolute(prompt["path"], key, document)
@@ -112,7 +113,7 @@ def _read_file(prompt: dict[str, Any], key: Key, document: Document) -> None:
             del prompt["messages"]
 
 
-def _complete(template: dict[str, Any], key: Key, document: Document, file: Path | None) -> None:
+def _complete(template: JsonObject, key: Key, document: Document, file: Path | None) -> None:
     """Fragments into texts, and the paths of images made absolute."""
     for holder, name, place in _templates(template, key):
         if name == "path":
@@ -125,7 +126,7 @@ def _complete(template: dict[str, Any], key: Key, document: Document, file: Path
             document.report(error.what + inner, place, error.fix)
 
 
-def _templates(template: dict[str, Any], key: Key) -> Iterator[tuple[dict[str, Any], str, Key]]:
+def _templates(template: JsonObject, key: Key) -> Iterator[tuple[JsonObject, str, Key]]:
     """(mapping, key in it, place) of every text, and of every path of an image."""
     for name in ("text", "system"):
         if isinstance(template.get(name), str):
@@ -169,7 +170,7 @@ def check_prompt(prompt: PromptConfig, key: Key, document: Document) -> None:
         )
 
 
-def _check_messages(messages: list[dict[str, Any]] | None, key: Key, document: Document) -> None:
+def _check_messages(messages: list[JsonObject] | None, key: Key, document: Document) -> None:
     if messages == []:
         document.report("there are no messages", key, "write `- {role: user, content: …}`")
     for n, turn in enumerate(messages or ()):

@@ -15,6 +15,7 @@ import msgspec
 
 from assay.config.environment import names_secret, secret
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 
 
 class ListedModel(msgspec.Struct, frozen=True):
@@ -57,7 +58,7 @@ def providers() -> dict[str, Provider]:
     return table().providers
 
 
-def provider_of(type: str, params: Mapping[str, Any]) -> Provider | None:
+def provider_of(type: str, params: JsonMapping) -> Provider | None:
     """The provider that a model's type names; of an OpenAI-compatible server, the one that is at its address."""
     if type != "openai":
         return providers().get(type) or next(
@@ -67,14 +68,14 @@ def provider_of(type: str, params: Mapping[str, Any]) -> Provider | None:
     return next((row for row in remote if _is_at(params.get("endpoint"), row)), None)
 
 
-def is_own(provider: Provider, params: Mapping[str, Any]) -> bool:
+def is_own(provider: Provider, params: JsonMapping) -> bool:
     """Return whether a model is asked at its provider's own address."""
     return "endpoint" not in params or _is_at(params["endpoint"], provider)
 
 
 def factory_params(
-    type: str, params: Mapping[str, Any], variables: Mapping[str, str]
-) -> tuple[str, dict[str, Any]]:
+    type: str, params: JsonMapping, variables: Mapping[str, str]
+) -> tuple[str, JsonObject]:
     """The type and the parameters that a model's factory takes."""
     provider = provider_of(type, params)
     filled = dict(params)
@@ -108,7 +109,7 @@ _ACCESS_KEY = {"access_key_id", "secret_access_key", "session_token"}
 
 
 def _from_variables(
-    provider: Provider, params: Mapping[str, Any], variables: Mapping[str, str]
+    provider: Provider, params: JsonMapping, variables: Mapping[str, str]
 ) -> dict[str, str]:
     """Return what variables say of the provider; the user's own choice of a file wins over keys that are there."""
     names_file = bool(_FILES & params.keys())
@@ -120,7 +121,7 @@ def _from_variables(
     }
 
 
-def _names_key(params: Mapping[str, Any]) -> bool:
+def _names_key(params: JsonMapping) -> bool:
     headers = params.get("headers") or ()
     return bool(_FILES & params.keys()) or any(names_secret((name,)) for name in headers)
 
@@ -132,7 +133,7 @@ def _first(names: list[str], variables: Mapping[str, str]) -> str | None:
     )
 
 
-def _address(type: str, provider: Provider, filled: dict[str, Any]) -> str:
+def _address(type: str, provider: Provider, filled: JsonObject) -> str:
     """With what stands for its placeholders, which no factory is passed."""
     address = str(filled["endpoint"])
     for name, candidates in provider.variables.items():

@@ -11,9 +11,10 @@ from assay.config.benchmarks import without_expansion
 from assay.config.environment import escape, without_user
 from assay.config.source import map_values
 from assay.config.types import NOT_WRITTEN, Config
+from assay.records import JsonObject
 
 
-def resolved(config: Config) -> dict[str, Any]:
+def resolved(config: Config) -> JsonObject:
     """The whole config in its long form, paths absolute; loading it gives the same config."""
     written = {
         name: _plain(getattr(config, name))
@@ -26,7 +27,7 @@ def resolved(config: Config) -> dict[str, Any]:
     return escape(without_expansion(written))
 
 
-def to_yaml(value: dict[str, Any]) -> str:
+def to_yaml(value: JsonObject) -> str:
     from assay.config.yaml12 import dump
 
     return dump(value)
@@ -52,6 +53,6 @@ def stored_schema() -> str:
     return file.read_text(encoding="utf-8").rstrip() + "\n"
 
 
-def schema() -> dict[str, Any]:
+def schema() -> JsonObject:
     """Return the same as a mapping: the long forms as the Structs say, and the short forms beside them."""
     return json.loads(stored_schema())

@@ -19,6 +19,7 @@ from assay.config.types import (
     PlugInConfig,
     TaskConfig,
 )
+from assay.records import JsonMapping
 from assay.registry import Registry
 
 Need = Literal["run", "evaluate", "aggregate", "gate"]
@@ -144,7 +145,7 @@ def _check_dataset(config: Config, document: Document) -> None:
     _check_split(dataset, document)
 
 
-def _check_place(type: str, written: Mapping[str, Any], document: Document) -> None:
+def _check_place(type: str, written: JsonMapping, document: Document) -> None:
     if not written.get("path") and not written.get("name"):
         need = "name" if type in ("hf", "stored") else "path"
         document.report(f"the dataset has no {need}", ("dataset",), f"add `{need}:`")
@@ -220,7 +221,7 @@ _OF_ENTRIES: dict[str, Callable[[Any, Key, Document], None]] = {
 }
 
 
-def _check_sampling(params: Mapping[str, Any], key: Key, document: Document) -> None:
+def _check_sampling(params: JsonMapping, key: Key, document: Document) -> None:
     for name, value in params.items():
         place = (*key, name)
         if name in _OTHER_NAMES:

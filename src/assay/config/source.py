@@ -16,6 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from assay import reading
 from assay.errors import ConfigError, UserError
+from assay.records import JsonMapping, JsonObject
 from assay.registry import formats
 
 Key = tuple[str | int, ...]
@@ -27,7 +28,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 class Document:
     """A config on its way: its values, where each of them came from, and the problems found so far."""
 
-    def __init__(self, data: dict[str, Any], *, file: Path | None = None, shown: str = "") -> None:
+    def __init__(self, data: JsonObject, *, file: Path | None = None, shown: str = "") -> None:
         self.data = data
         self.file = file
         self.shown = shown
@@ -130,7 +131,7 @@ def brief(key: Key) -> str:
     return dotted_key(key[names[-1] :]) if names else "the config"
 
 
-def read(source: str | Path | Mapping[str, Any]) -> Document:
+def read(source: str | Path | JsonMapping) -> Document:
     """The values of a YAML or JSON file (by its suffix) or of a dict, which is copied. A file of a format is the config
     that the format makes of it; `file.yaml:part` is a part of such a file."""
     if isinstance(source, Mapping):

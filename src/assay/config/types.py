@@ -28,6 +28,7 @@ from assay.config.marks import (
     method_paths,
     model_paths,
 )
+from assay.records import JsonObject
 
 NOT_WRITTEN = ("source", "base", "objects")  # fields of a Config that are not keys of a file
 
@@ -57,8 +58,8 @@ class ModelConfig(Section, frozen=True):
 
     name: Text
     type: CodePath = "openai"
-    params: Annotated[dict[str, Any], ParamsMark(model_paths)] = {}
-    inference: dict[str, Any] = {}
+    params: Annotated[JsonObject, ParamsMark(model_paths)] = {}
+    inference: JsonObject = {}
     helper: bool = False
     timeout: Positive | None = None
     max_retries: Natural | None = None
@@ -88,7 +89,7 @@ class DatasetConfig(Section, frozen=True):
     repository: PlacedPath = ""
     module: str = ""
     function_name: str = ""
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     fields: dict[str, str] = {}
     answer: Literal["", "last"] = ""
     filter: str = ""
@@ -107,7 +108,7 @@ class FewShotConfig(Section, frozen=True):
     seed: Natural = 0
     pick: Literal["random", "first"] = "random"
     text: str = ""
-    messages: list[dict[str, Any]] | None = None
+    messages: list[JsonObject] | None = None
     separator: str = "\n\n"
 
 
@@ -116,14 +117,14 @@ class PromptConfig(Section, frozen=True):
 
     name: str = ""
     text: str = ""
-    messages: list[dict[str, Any]] | None = None
+    messages: list[JsonObject] | None = None
     path: str = ""
     few_shot: FewShotConfig | None = None
     system: str = ""
     prefill: str | bool = ""
     turns: Literal["", "last", "each"] = ""
     row_params: list[str] | None = None
-    likelihood: dict[str, Any] | None = None
+    likelihood: JsonObject | None = None
     requests: str = ""
 
 
@@ -142,7 +143,7 @@ class MethodConfig(PlugInConfig, frozen=True):
     of `module`. `scale` has the lowest and the highest score, `lower_is_better` says which is the best;
     null: as the function declares."""
 
-    params: Annotated[dict[str, Any], ParamsMark(method_paths)] = {}
+    params: Annotated[JsonObject, ParamsMark(method_paths)] = {}
     timeout: Positive | None = None
     scale: list[float | None] | None = None
     lower_is_better: bool | None = None
@@ -162,7 +163,7 @@ class MetricConfig(PlugInConfig, frozen=True):
     each label. The policies that are null are the config's; `interval` is how the confidence
     interval is made; `scale` has the lowest and the highest value there can be."""
 
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     facets: list[str] = []
     labels: LabelFilter = LabelFilter()
     on_error: Policy | None = None
@@ -195,7 +196,7 @@ class BenchmarkConfig(Section, frozen=True):
     limit: Count | Annotated[float, Meta(gt=0, lt=1)] | None = None
     num_fewshot: Natural | None = None
     samples: list[Natural] | None = None
-    generation_kwargs: dict[str, Any] = {}
+    generation_kwargs: JsonObject = {}
     system_instruction: str = ""
     include_path: ReadPath = ""
     seed: int = 1234
@@ -211,7 +212,7 @@ class GateConfig(Section, frozen=True):
 
     metric: GivenPath = "mean"
     label: str = ""
-    facets: dict[str, Any] = {}
+    facets: JsonObject = {}
     min: float | None = None
     max: float | None = None
     max_drop: Annotated[float, Meta(ge=0)] | None = None
@@ -229,7 +230,7 @@ class TaskConfig(Section, frozen=True):
     function_name: str = ""
     function: Annotated[str, PathMark("given")] = ""
     graph: ReadPath = ""
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
 
 
 class OutputConfig(Section, frozen=True):
@@ -239,7 +240,7 @@ class OutputConfig(Section, frozen=True):
     type: GivenPath
     table: Text = "responses"
     path: WrittenPath = ""
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
 
 
 class PolicyConfig(Section, frozen=True):
@@ -265,7 +266,7 @@ class RayConfig(Section, frozen=True):
     cpus: NotNegative = 1
     gpus: NotNegative = 0
     resources: dict[str, NotNegative] = {}
-    runtime_env: dict[str, Any] = {}
+    runtime_env: JsonObject = {}
 
 
 class OnConfig(Section, frozen=True):
@@ -286,7 +287,7 @@ class Config(Section, frozen=True, kw_only=True):
     dataset: DatasetConfig | None = None
     benchmarks: list[BenchmarkConfig] = []
     prompts: list[PromptConfig] = []
-    sample_params: dict[str, Any] = {}
+    sample_params: JsonObject = {}
     num_samples: Count = 1
     evaluation_methods: list[MethodConfig] = []
     metrics: list[MetricConfig] = []

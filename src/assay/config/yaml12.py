@@ -8,6 +8,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from assay.config.source import TOO_MANY_VALUES, Key
 from assay.errors import UserError
+from assay.records import JsonObject
 
 _RULES = [
     ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), "tTfF"),
@@ -92,8 +93,8 @@ def build(root: Node, lines: dict[Key, int]) -> Any:
             return [value_of(entry, (*key, n)) for n, entry in enumerate(node.value)]
         return _scalar(node)
 
-    def mapping_of(node: MappingNode, key: Key) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def mapping_of(node: MappingNode, key: Key) -> JsonObject:
+        values: JsonObject = {}
         merged: list[Node] = []
         for name_node, value_node in node.value:
             if name_node.tag == "tag:yaml.org,2002:merge":

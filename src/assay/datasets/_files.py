@@ -15,7 +15,7 @@ import msgspec
 
 from assay import reading
 from assay.errors import UserError, install_command
-from assay.records import decode_json
+from assay.records import JsonObject, decode_json
 
 _BLOCK = 1 << 17
 _strict = msgspec.json.Decoder().decode
@@ -132,7 +132,7 @@ def bad_row(what: str, place: str) -> UserError:
     )
 
 
-def row_of(row: Any, place: str) -> dict[str, Any]:
+def row_of(row: Any, place: str) -> JsonObject:
     if not isinstance(row, dict):
         raise bad_row(f"expected an object, found {type(row).__name__}", place)
     return row

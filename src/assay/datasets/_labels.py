@@ -8,13 +8,14 @@ the share of the stratum that is labelled by now. An empty label takes an earlie
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 from assay.registry import dataset, nearest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
@@ -96,7 +97,7 @@ def _by_stratum(rows: Sequence[Label]) -> list[Label]:
 
 
 def read_labels(
-    source: str | Path | Iterable[Mapping[str, Any]], *, may_be_empty: bool = False
+    source: str | Path | Iterable[JsonMapping], *, may_be_empty: bool = False
 ) -> Labels:
     """The labels of a csv, tsv, json or jsonl file, or of rows that are given."""
     if isinstance(source, (str, Path)):
@@ -129,7 +130,7 @@ def _notes(repeated: list[Label], empty: int) -> list[str]:
     return [f"{_count(len(repeated), 'label')} {again}", *notes]
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(path: Path) -> Iterator[tuple[str, JsonObject]]:
     if not path.is_file():
         from assay.config.source import similar_files
 
@@ -153,21 +154,21 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             )
 
 
-def _decode_row(line: bytes, place: str) -> dict[str, Any]:
+def _decode_row(line: bytes, place: str) -> JsonObject:
     try:
         row = msgspec.json.decode(line)
     except (ValueError, RecursionError) as error:
         raise _unreadable(f"not JSON: {error}", place) from None
     if not isinstance(row, dict):
         raise _unreadable(f"expected an object, found {type(row).__name__}", place)
-    return cast("dict[str, Any]", row)
+    return cast("JsonObject", row)
 
 
 def _unreadable(what: str, place: str, fix: str = "mend or remove this row") -> UserError:
     return UserError(f"a label cannot be read: {what}", where=place, fix=fix)
 
 
-def _label(fields: Mapping[str, Any], place: str) -> Label:
+def _label(fields: JsonMapping, place: str) -> Label:
     def text(name: str) -> str:
         value = fields.get(name, fields.get(_NAMES.get(name, "")))
         return "" if value is None else str(value).strip()

@@ -12,6 +12,7 @@ import msgspec
 
 from assay.config import DatasetConfig, SplitConfig
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 from assay.registry import nearest
 from assay.store.items import normalise
 from assay.store.keys import digest
@@ -19,9 +20,9 @@ from assay.text.conversation import conversation_in
 from assay.text.messages import content_text
 from assay.text.template import expression, whole
 
-Rows = Iterator[tuple[str, dict[str, Any]]]
+Rows = Iterator[tuple[str, JsonObject]]
 _MISSING = object()
-_decode = msgspec.json.Decoder(tuple[str, dict[str, Any]]).decode
+_decode = msgspec.json.Decoder(tuple[str, JsonObject]).decode
 
 
 def shape_rows(rows: Rows, source: DatasetConfig) -> Rows:
@@ -52,7 +53,7 @@ def _rename_fields(rows: Rows, fields: Mapping[str, str]) -> Rows:
         yield place, {**{name: value for name, value in row.items() if name not in moved}, **found}
 
 
-def _value(row: Mapping[str, Any], source: str, place: str) -> Any:
+def _value(row: JsonMapping, source: str, place: str) -> Any:
     if source in row:
         return row[source]
     value: Any = row
@@ -87,7 +88,7 @@ def _take_answers(rows: Rows) -> Rows:
             raise
 
 
-def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
+def _without_answer(row: JsonObject) -> JsonObject:
     held: Any = row["data"] if isinstance(row.get("data"), dict) else row
     found = conversation_in(held)
     if found is None or found[1][-1].get("role") != "assistant":
@@ -132,7 +133,7 @@ def _filter_rows(rows: Rows, source: str) -> Rows:
             yield place, row
 
 
-def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
+def _expression(source: str) -> Callable[[JsonObject], Any]:
     from jinja2 import TemplateError
 
     try:
@@ -144,7 +145,7 @@ def _expression(source: str) -> Callable[[dict[str, Any]], Any]:
         ) from None
 
 
-def _filter_failed(error: Exception, known: Mapping[str, Any], place: str) -> UserError:
+def _filter_failed(error: Exception, known: JsonMapping, place: str) -> UserError:
     from jinja2 import UndefinedError
 
     if isinstance(error, UserError):
@@ -200,12 +201,12 @@ def _draw_rows(rows: Rows, count: int | None, seed: int, order: int | None) -> R
             yield _decode(file.readline())
 
 
-def _draw(purpose: str, seed: int, row: Mapping[str, Any], place: str) -> int:
+def _draw(purpose: str, seed: int, row: JsonMapping, place: str) -> int:
     id = normalise(row, place).id.encode("utf-8", "surrogatepass")
     return int.from_bytes(digest(purpose, b"%d" % seed, id)[:8], "big")
 
 
-def _encode_row(place: str, row: dict[str, Any]) -> bytes:
+def _encode_row(place: str, row: JsonObject) -> bytes:
     try:
         return msgspec.json.encode((place, row)) + b"\n"
     except (TypeError, ValueError, RecursionError) as error:

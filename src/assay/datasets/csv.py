@@ -4,15 +4,15 @@ import csv as standard
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from assay.datasets._files import bad_row, open_file
+from assay.records import JsonObject
 from assay.registry import dataset
 
 LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than many documents
 
 
-def table(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+def table(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[str, JsonObject]]:
     quoting = standard.QUOTE_MINIMAL if quotes else standard.QUOTE_NONE
     with (
         open_file(path) as binary,
@@ -41,6 +41,6 @@ def table(path: Path, delimiter: str, quotes: bool) -> Iterator[tuple[str, dict[
 @dataset
 def csv(
     path: Path, *, delimiter: str = ",", quotes: bool = True
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, JsonObject]]:
     """Rows of a `.csv` file, streamed; quoted fields may hold line feeds."""
     return table(path, delimiter, quotes)

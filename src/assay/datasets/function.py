@@ -5,13 +5,14 @@ from typing import Any
 
 from assay.datasets._files import bad_row, row_of
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import dataset
 
 
 @dataset
 def function(
-    source: Callable[..., Any], *, params: dict[str, Any] | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
+    source: Callable[..., Any], *, params: JsonObject | None = None
+) -> Iterator[tuple[str, JsonObject]]:
     """Rows that a function returns or yields: a list, any iterable, or a dict of id → row."""
     name = getattr(source, "__name__", "function")
     try:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import UserError, install_command
+from assay.records import JsonObject
 from assay.registry import dataset, nearest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _TRUE = {"1", "ON", "YES", "TRUE"}
 
 
-def stamp(name: str, *, subset: str = "", split: str = "", revision: str = "") -> dict[str, Any]:
+def stamp(name: str, *, subset: str = "", split: str = "", revision: str = "") -> JsonObject:
     """Return which data these are: the commit, or for a local folder the fingerprint of its content."""
     if _COMMIT.fullmatch(revision):
         return {"revision": revision}
@@ -26,7 +27,7 @@ def stamp(name: str, *, subset: str = "", split: str = "", revision: str = "") -
 @dataset(stamp=stamp)
 def hf(
     name: str, *, subset: str = "", split: str = "", revision: str = ""
-) -> Iterator[tuple[str, dict[str, Any]]]:
+) -> Iterator[tuple[str, JsonObject]]:
     """Rows of a dataset of the hub or of a folder, streamed from the arrow files of the cache."""
     for number, row in enumerate(_load(name, subset, split, revision), 1):
         yield f"{name} row {number}", row

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from assay.datasets._files import bad_row, open_file, row_of
+from assay.records import JsonObject
 from assay.registry import dataset
 from assay.text.json_stream import BrokenJson, json_entries
 
 
 @dataset
-def json(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def json(path: Path) -> Iterator[tuple[str, JsonObject]]:
     """Rows of a `.json` file, streamed (a list under `items` is read whole). Keys of an object of objects are ids."""
     with open_file(path) as file:
         try:

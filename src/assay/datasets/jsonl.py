@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from assay.datasets._files import json_value, open_file, row_of
+from assay.records import JsonObject
 from assay.registry import dataset
 
 
 @dataset
-def jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def jsonl(path: Path) -> Iterator[tuple[str, JsonObject]]:
     """Rows of a `.jsonl` file, streamed."""
     with open_file(path) as file:
         for number, line in enumerate(file, 1):

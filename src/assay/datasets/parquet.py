@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from assay.datasets._files import bad_row, json_value, open_file, row_of
 from assay.errors import UserError, install_command
+from assay.records import JsonObject
 from assay.registry import dataset
 
 _AT_ONCE = 256
 
 
 @dataset
-def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet(path: Path) -> Iterator[tuple[str, JsonObject]]:
     """Rows of a `.parquet` file, streamed."""
     try:
         import duckdb

@@ -6,14 +6,14 @@ Names are looked up in the manifests alone; the store, which is slower to import
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from assay import reading
 from assay.datasets._files import json_value, row_of
 from assay.errors import StoreError, UserError
-from assay.records import Manifest, manifest_sections
+from assay.records import JsonObject, Manifest, manifest_sections
 from assay.registry import dataset, nearest
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def find(name: str, repository: str = "") -> Manifest:
     )
 
 
-def stamp(name: str, *, repository: str = "") -> dict[str, Any]:
+def stamp(name: str, *, repository: str = "") -> JsonObject:
     """The hash, and the files it was last seen in: bytes that change are read again, and then refused."""
     manifest = find(name, repository)
     log = repository_of(repository).store.log("dataset", manifest.id)
@@ -83,7 +83,7 @@ def stamp(name: str, *, repository: str = "") -> dict[str, Any]:
 
 
 @dataset(stamp=stamp)
-def stored(name: str, *, repository: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def stored(name: str, *, repository: str = "") -> Iterator[tuple[str, JsonObject]]:
     """Rows of a stored dataset, streamed."""
     manifest = find(name, repository)
     there = repository_of(repository)

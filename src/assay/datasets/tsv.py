@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from assay.datasets.csv import table
+from assay.records import JsonObject
 from assay.registry import dataset
 
 
 @dataset
-def tsv(path: Path, *, quotes: bool = True) -> Iterator[tuple[str, dict[str, Any]]]:
+def tsv(path: Path, *, quotes: bool = True) -> Iterator[tuple[str, JsonObject]]:
     """Rows of a `.tsv` file, streamed. Without `quotes`, a quotation mark is a character like any other."""
     return table(path, "\t", quotes)

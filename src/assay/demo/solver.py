@@ -6,7 +6,7 @@ skilled one is, and different seeds are independent samples.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import msgspec
 
 from assay.demo.judge import judge
 from assay.demo.questions import DemoQuestion, parse
+from assay.records import JsonMapping, JsonObject
 from assay.text.messages import messages_text
 
 VERSION = 1
@@ -37,7 +38,7 @@ class DemoReply(NamedTuple):
     """An assistant turn: text, or tool calls in the shape of the chat completions API."""
 
     text: str
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: list[JsonObject] | None = None
 
 
 def solve(text: str, *, skill: float, seed: int) -> str:
@@ -76,7 +77,7 @@ def _draw(question: DemoQuestion, skill: float, seed: int) -> tuple[str, bool]:
 
 
 def respond(
-    messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, skill: float, seed: int
+    messages: Sequence[JsonMapping], params: JsonMapping, *, skill: float, seed: int
 ) -> DemoReply:
     """One assistant turn for a chat request: a verdict, a tool call, JSON, or text, as it asks."""
     text = messages_text(messages)
@@ -96,7 +97,7 @@ def respond(
     return DemoReply(answer)
 
 
-def answer_json(response_format: Mapping[str, Any], answer: str) -> Any:
+def answer_json(response_format: JsonMapping, answer: str) -> Any:
     """`{"answer": …}`, or the properties of the JSON schema that was given."""
     schema: Any = response_format.get("json_schema")
     if isinstance(schema, dict):
@@ -110,7 +111,7 @@ def fill(schema: Any, answer: str, depth: int = 0) -> Any:
     """A value that the schema allows, with the answer wherever its type fits."""
     if not isinstance(schema, dict) or depth > 8:
         return answer
-    known: dict[str, Any] = schema
+    known: JsonObject = schema
     if "const" in known:
         return known["const"]
     if isinstance(choices := known.get("enum"), list) and choices:
@@ -126,11 +127,11 @@ def fill(schema: Any, answer: str, depth: int = 0) -> Any:
     return _of_type(str(kind), known, answer, depth)
 
 
-def _of_type(kind: str, schema: dict[str, Any], answer: str, depth: int) -> Any:
+def _of_type(kind: str, schema: JsonObject, answer: str, depth: int) -> Any:
     value = _number(answer)
     if kind == "object":
         properties: Any = schema.get("properties")
-        entries: dict[str, Any] = properties if isinstance(properties, dict) else {}
+        entries: JsonObject = properties if isinstance(properties, dict) else {}
         return {name: fill(entry, answer, depth + 1) for name, entry in entries.items()}
     if kind == "array":
         return [
@@ -150,7 +151,7 @@ def _least(count: Any) -> int:
     return min(count, 64) if isinstance(count, int) and count > 0 else 1
 
 
-def _tool_call(tools: Any, answer: str) -> dict[str, Any] | None:
+def _tool_call(tools: Any, answer: str) -> JsonObject | None:
     """A call of the first tool, its arguments made from its schema."""
     first: Any = tools[0] if isinstance(tools, list) else None
     function: Any = first.get("function") if isinstance(first, dict) else None

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -15,11 +15,12 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import ConfigSource
 from assay.errors import UserError
 from assay.reading import Paths, each_of, is_foreign, is_remote
+from assay.records import JsonMapping, JsonObject
 
 _WHERE = ("workers", "shard", "on")
 
 
-def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
+def run_of(config: Config, options: JsonMapping) -> Experiment:
     """The run of a config. `workers`, `shard` and `on` among the options say who makes the rows, `locked` whether it is
     held to a lock, the others are those of `Options`."""
     where, own = _parted(options)
@@ -32,9 +33,9 @@ def run_of(config: Config, options: Mapping[str, Any]) -> Experiment:
 
 def _experiment_at(
     place: str,
-    where: dict[str, Any],
-    own: dict[str, Any],
-    make: Callable[[dict[str, Any]], Experiment],
+    where: JsonObject,
+    own: JsonObject,
+    make: Callable[[JsonObject], Experiment],
     paths: Sequence[str] = (),
 ) -> Experiment:
     """Return an experiment with its own options, whose rows this process makes, or workers."""
@@ -50,7 +51,7 @@ def _experiment_at(
 
 
 def _experiment(
-    config: Config, locked: bool | str | Path | None, options: dict[str, Any]
+    config: Config, locked: bool | str | Path | None, options: JsonObject
 ) -> Experiment:
     """`locked`: held to its lock, the one beside the config or in this file."""
     if not locked:
@@ -105,7 +106,7 @@ def aggregation(
     return experiment
 
 
-def _parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parted(options: JsonMapping) -> tuple[JsonObject, JsonObject]:
     if is_foreign(place := options.get("output_dir") or ""):
         raise UserError(
             f"rows cannot be kept at {str(place)!r}", fix="give a folder, or s3://, gs:// or az://"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from assay.interfaces import FloatArray, Group, Values
+from assay.records import JsonObject
 from assay.registry import metric
 from assay.stats.agreement import Coefficient, Level
 from assay.stats.agreement import agreement as agreement_of
@@ -71,7 +72,7 @@ def agreement(
 
 
 def _votes(
-    rows: list[dict[str, Any]], members: list[str] | None, of: str
+    rows: list[JsonObject], members: list[str] | None, of: str
 ) -> tuple[FloatArray, list[str]]:
     """The votes as a matrix, NaN where there is none, and whose they are."""
     repeated = re.compile(rf"{re.escape(of)}\.\d+" if of else ".*", re.DOTALL)

@@ -1,11 +1,11 @@
 """How well a score tells two classes apart."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from assay.interfaces import Group, Values
+from assay.records import JsonMapping
 from assay.registry import metric
 from assay.stats.classification import area
 
@@ -16,7 +16,7 @@ _USUAL = {
 }
 
 
-def _columns(params: Mapping[str, Any]) -> list[str]:
+def _columns(params: JsonMapping) -> list[str]:
     return [name for name in (params.get("predicted"), params.get("actual", ACTUAL)) if name]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from assay.interfaces import Group, Values
+from assay.records import JsonObject
 from assay.registry import metric
 from assay.stats.correction import Confusion, CorrectedRate, from_labels, rogan_gladen, worth
 from assay.store.keys import short
@@ -34,7 +35,7 @@ def corrected_pass_rate(group: Group) -> Values:
     `specificity`.
     """
     raw = float(group.passed.mean())
-    fields: dict[str, Any] = {"raw_pass_rate": raw, "sensitivity": None, "specificity": None}
+    fields: JsonObject = {"raw_pass_rate": raw, "sensitivity": None, "specificity": None}
     if any(group.columns["players"]):
         return Values(fields=fields, reason="in a match nobody passes: see win_rate")
     calibration = group.calibration

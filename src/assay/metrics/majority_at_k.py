@@ -1,7 +1,6 @@
 """Maj@k: whether a vote among k samples is right."""
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import lru_cache
 from math import comb
 from typing import Any
@@ -11,12 +10,13 @@ from msgspec.json import Encoder
 
 from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._samples import Counts, Positive, over_items, too_few
+from assay.records import JsonMapping
 from assay.registry import metric
 
 _text = Encoder(order="sorted").encode
 
 
-def _answer(params: Mapping[str, Any]) -> list[str]:
+def _answer(params: JsonMapping) -> list[str]:
     return [params["answer"]] if params.get("answer") else []
 
 

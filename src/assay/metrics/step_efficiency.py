@@ -1,17 +1,17 @@
 """How soon each step succeeds, where a step may be tried again."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
 
 from assay.interfaces import FloatArray, Group, Integers, Mask, Values
+from assay.records import JsonMapping
 from assay.registry import metric
 from assay.stats.intervals import codes_of
 
 
-def _retry(params: Mapping[str, Any]) -> list[str]:
+def _retry(params: JsonMapping) -> list[str]:
     return [params["retry"]] if params.get("retry") else []
 
 

@@ -1,9 +1,10 @@
 """How many tokens the responses used."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from assay.interfaces import Group, Values
 from assay.metrics._responses import columns, once, statistics
+from assay.records import JsonObject
 from assay.registry import metric
 
 KINDS = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -22,5 +23,5 @@ def tokens(
     Parameters:
     of: which tokens
     """
-    sums: dict[str, Any] = {kind: int(once(group, kind)[1].sum()) for kind in KINDS}
+    sums: JsonObject = {kind: int(once(group, kind)[1].sum()) for kind in KINDS}
     return statistics(group, of, {"of": of, **sums})

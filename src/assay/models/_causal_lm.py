@@ -5,7 +5,7 @@ context is read once; and only the positions that matter are turned into probabi
 (both are tried out when it is loaded) gets a row for every continuation, or gives probabilities of all positions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from assay.errors import LaneError, PermanentError, UserError, install_command
 from assay.interfaces import LogProbability, Message
 from assay.models._likelihood import of_tokens
+from assay.records import JsonMapping
 
 _ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
 _ALIKE_HALF = 0.1
@@ -51,7 +52,7 @@ class CausalLM:
     def __init__(
         self,
         model_name: str,
-        loading: Mapping[str, Any],
+        loading: JsonMapping,
         device: str | None,
         max_length: int | None,
     ) -> None:
@@ -221,7 +222,7 @@ class CausalLM:
         )
 
     def answer(
-        self, messages: list[Message], text: str, params: Mapping[str, Any]
+        self, messages: list[Message], text: str, params: JsonMapping
     ) -> tuple[str, int, int, bool]:
         """A generated text, the tokens of the prompt and of the answer, and whether it came to its end."""
         chats = self.tokenizer.chat_template is not None

@@ -14,6 +14,7 @@ from assay.errors import TransientError
 from assay.interfaces import Completion
 from assay.models._failures import UNREADABLE, excerpt, server_message
 from assay.models._secrets import NO_SECRETS, Secrets
+from assay.records import JsonObject
 from assay.text.messages import content_text
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -151,7 +152,7 @@ def _logprobs(given: Any) -> list[Any] | None:
             return None
 
 
-def _entries(top: dict[str, Any]) -> list[Any]:
+def _entries(top: JsonObject) -> list[Any]:
     return [{"token": token, "logprob": value} for token, value in top.items()]
 
 
@@ -185,12 +186,12 @@ def _pick(body: bytes) -> _ChatBody:
     return _sane(_ChatBody, whole)
 
 
-def fields_of(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _sane(struct: type[S], values: dict[str, Any]) -> S:
-    sane: dict[str, Any] = {}
+def _sane(struct: type[S], values: JsonObject) -> S:
+    sane: JsonObject = {}
     for field in msgspec.structs.fields(struct):
         with suppress(msgspec.ValidationError):
             sane[field.name] = msgspec.convert(values.get(field.name), field.type)

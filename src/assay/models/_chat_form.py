@@ -8,6 +8,7 @@ import msgspec
 from assay.errors import PermanentError
 from assay.interfaces import Message
 from assay.models._chat_answer import count
+from assay.records import JsonMapping, JsonObject
 from assay.text.media import data_url
 from assay.text.messages import content_text
 
@@ -21,7 +22,7 @@ FINISH = {  # what Anthropic's models stop for, also behind other APIs
 _LIMITS = {"maxTokens", "maxOutputTokens"}
 
 
-def params_without(params: Mapping[str, Any], left_out: Collection[str]) -> dict[str, Any]:
+def params_without(params: JsonMapping, left_out: Collection[str]) -> JsonObject:
     """Return the parameters that are sent under any name."""
     return {
         key: value for key, value in params.items() if key not in left_out and value is not None
@@ -29,8 +30,8 @@ def params_without(params: Mapping[str, Any], left_out: Collection[str]) -> dict
 
 
 def own_params(
-    params: Mapping[str, Any], names: Mapping[str, str], left_out: Collection[str]
-) -> dict[str, Any]:
+    params: JsonMapping, names: Mapping[str, str], left_out: Collection[str]
+) -> JsonObject:
     """Return the parameters under an API's own names: texts to stop at are a list, and no limit is none."""
     sent = {names.get(key, key): value for key, value in params_without(params, left_out).items()}
     for limit in _LIMITS & sent.keys() & {*names.values()}:
@@ -65,9 +66,9 @@ def turns(
     return "\n\n".join(filter(None, system)), made
 
 
-def tool_calls(message: Message) -> list[tuple[Any, Any, dict[str, Any]]]:
+def tool_calls(message: Message) -> list[tuple[Any, Any, JsonObject]]:
     """Return identifier, name and arguments of each call; what a model wrote wrongly must not end the conversation."""
-    calls: list[tuple[Any, Any, dict[str, Any]]] = []
+    calls: list[tuple[Any, Any, JsonObject]] = []
     for call in message.get("tool_calls") or ():
         function: Any = call.get("function") or {}
         written = function.get("arguments") or "{}"
@@ -80,17 +81,17 @@ def tool_calls(message: Message) -> list[tuple[Any, Any, dict[str, Any]]]:
     return calls
 
 
-def function_in(entry: Any) -> dict[str, Any] | None:
+def function_in(entry: Any) -> JsonObject | None:
     """Return the function of a tool or of a choice; None where it has another API's shape."""
     function: Any = entry.get("function") if isinstance(entry, dict) else None
     return function if isinstance(function, dict) else None
 
 
-def name_and_description(function: Mapping[str, Any]) -> dict[str, Any]:
+def name_and_description(function: JsonMapping) -> JsonObject:
     return {key: function[key] for key in ("name", "description") if key in function}
 
 
-def media_of(part: Mapping[str, Any]) -> tuple[str, str] | None:
+def media_of(part: JsonMapping) -> tuple[str, str] | None:
     """Return media type and base64 data of an image, audio or a file of the chat API, or its address without a type;
     None for another part."""
     match part:
@@ -115,23 +116,23 @@ def refuse_audio(part: Any, where: str) -> None:
 # ---- what comes back
 
 
-def mappings(value: Any) -> list[dict[str, Any]]:
+def mappings(value: Any) -> list[JsonObject]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def texts_of(parts: list[dict[str, Any]], kind: str, key: str) -> str:
+def texts_of(parts: list[JsonObject], kind: str, key: str) -> str:
     """Return the text of all parts of a kind."""
     return "".join(str(part.get(key) or "") for part in parts if part.get("type") == kind)
 
 
-def chat_call(id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+def chat_call(id: Any, name: Any, arguments: Any) -> JsonObject:
     """Return a call of a tool; its arguments are those of the API, or their text."""
     if not isinstance(arguments, str):
         arguments = msgspec.json.encode(arguments or {}).decode()
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def token_counts(asked: int | None, written: int | None, *cached: int | None) -> dict[str, Any]:
+def token_counts(asked: int | None, written: int | None, *cached: int | None) -> JsonObject:
     """Return the numbers of tokens; those that come from a cache were asked, too."""
     prompt = None if asked is None else count(asked + sum(part or 0 for part in cached))
     answer = count(written)

@@ -11,6 +11,7 @@ import msgspec
 from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.models._secrets import Secrets
 from assay.models._transport import HttpReply
+from assay.records import JsonObject
 
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 UNREADABLE = (ValueError, RecursionError)
@@ -86,7 +87,7 @@ def _wait(reply: HttpReply) -> float | None:
     return min(float(delay[1]), LONGEST_WAIT) if seconds is None and delay else seconds
 
 
-def _first_of(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
+def _first_of(fields: JsonObject, names: tuple[str, ...]) -> Any:
     return next(fields[name] for name in names if name in fields)
 
 
@@ -119,7 +120,7 @@ def server_message(body: bytes) -> tuple[str, str]:
         error: Any = content.get("error", content) if isinstance(content, dict) else content
         if not isinstance(error, dict):
             return "", excerpt(str(error).encode(), 1000)
-        fields: dict[str, Any] = error
+        fields: JsonObject = error
         text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
         return str(fields.get("code") or fields.get("type") or ""), excerpt(
             (text or str(fields)).encode(), 1000

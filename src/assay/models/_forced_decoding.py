@@ -5,7 +5,6 @@ bias. All choices of a context go to one slot of the server, one after another, 
 """
 
 import asyncio
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from assay.models._likelihood import (
     of_tokens,
     too_long,
 )
+from assay.records import JsonObject
 from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
 
@@ -164,7 +164,7 @@ class ForcedDecoding:
         return Likelihoods(values=values, **token_counts(read, forced))
 
     async def _force(self, prompt: list[int], token: int, slot: int, timeout: float) -> _Forced:
-        body: dict[str, Any] = {
+        body: JsonObject = {
             "prompt": prompt,
             "n_predict": 1,
             "n_probs": 1,

@@ -15,6 +15,7 @@ import msgspec
 
 from assay import reading
 from assay.errors import StoreError, UserError
+from assay.records import JsonObject
 from assay.store.files import cache_folder, safe_name, write_file
 
 MAGIC = b"GGUF"
@@ -64,7 +65,7 @@ def weights(path: Path) -> Weights:
         ) from None
 
 
-def _count(metadata: dict[str, Any], key: str) -> int:
+def _count(metadata: JsonObject, key: str) -> int:
     """A number of the metadata; 0 where there is none."""
     value = metadata.get(key)
     return value if isinstance(value, int) and value > 0 else 0
@@ -139,7 +140,7 @@ class _Values:
         return None
 
 
-def _header(file: BinaryIO, where: str) -> tuple[dict[str, Any], int]:
+def _header(file: BinaryIO, where: str) -> tuple[JsonObject, int]:
     """The metadata, without its arrays, and how many bytes the whole file must have at least."""
     begin = file.read(len(MAGIC))
     if begin != MAGIC:

@@ -14,6 +14,7 @@ from assay.interfaces import Likelihood, Likelihoods, LogProbability
 from assay.models._chat_answer import ChatUsage, count, total
 from assay.models._failures import UNREADABLE
 from assay.models._transport import HttpReply, Transport
+from assay.records import JsonObject
 from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
 from assay.text.messages import messages_text
 
@@ -88,7 +89,7 @@ class Asker:
 
 
 async def answer_of(
-    server: LikelihoodServer, url: str, body: dict[str, Any], type: type[T], timeout: float
+    server: LikelihoodServer, url: str, body: JsonObject, type: type[T], timeout: float
 ) -> T:
     """The JSON that a server answers; Unfit if it has no such path or parameter."""
     reply = await server.transport.post(_encode(body), url=url, timeout=timeout)
@@ -159,10 +160,10 @@ class Completions:
     where a continuation begins is found in the texts, or else by counting the tokens of the context alone."""
 
     name = "echo"
-    asks: dict[str, Any] = {"echo": True, "logprobs": 1}
+    asks: JsonObject = {"echo": True, "logprobs": 1}
     behind = 1  # tokens that are generated, because not all servers generate none
 
-    def __init__(self, server: LikelihoodServer, extra: dict[str, Any]) -> None:
+    def __init__(self, server: LikelihoodServer, extra: JsonObject) -> None:
         self._server = server
         self._extra = extra
         self._begins = False  # whether the server puts a token before every text
@@ -289,7 +290,7 @@ async def beginning(server: LikelihoodServer) -> str:
         f"{server.base.removesuffix('/v1')}/tokenizer_info", timeout=_TIMEOUT
     )
     try:
-        return msgspec.json.decode(reply.body, type=dict[str, Any]).get("bos_token") or ""
+        return msgspec.json.decode(reply.body, type=JsonObject).get("bos_token") or ""
     except UNREADABLE:
         return ""
 

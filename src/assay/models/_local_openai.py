@@ -10,7 +10,7 @@ import shlex
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,7 @@ from assay.errors import TransientError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, Request
 from assay.models._local_server import LocalServer
 from assay.models.openai import OpenAIModel, Spoken
+from assay.records import JsonMapping
 
 MODELS = "/models"
 
@@ -87,7 +88,7 @@ class ServedModel(OpenAIModel):
     ) -> None:
         super().__init__(name, settings, endpoint)
         own = {"type": type, "model_path": settings.model_path}
-        self.identity: Mapping[str, Any] = {**self.identity, **own}
+        self.identity: JsonMapping = {**self.identity, **own}
         self.server = server
         self.exclusive = server is not None
         self._starting: asyncio.Task[None] | None = None

@@ -1,7 +1,5 @@
 """Likelihoods by the own parameters of vLLM and SGLang, for servers that do not know `echo`."""
 
-from typing import Any
-
 import msgspec
 
 from assay.models._chat_answer import total
@@ -16,13 +14,14 @@ from assay.models._likelihood import (
     Unfit,
     answer_of,
 )
+from assay.records import JsonObject
 
 
 class PromptLogprobs(Completions):
     """The same with vLLM's own parameter, for servers that do not know `echo`."""
 
     name = "prompt_logprobs"
-    asks: dict[str, Any] = {"prompt_logprobs": 1}
+    asks: JsonObject = {"prompt_logprobs": 1}
     behind = 0
 
     def tokens(self, choice: ScoredChoice) -> PromptTokens:

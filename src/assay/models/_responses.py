@@ -3,7 +3,6 @@
 Nothing is stored at the server: a run has its own rows. The API has no seed: samples differ by its own randomness.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ from assay.models._chat_answer import count, decode_answer
 from assay.models._chat_form import chat_call, mappings, params_without, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
+from assay.records import JsonMapping, JsonObject
 from assay.text.messages import content_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "max_tokens", "max_completion_tokens", "logprobs"}
@@ -23,7 +23,7 @@ _encode = msgspec.json.encode
 # ---- what is sent
 
 
-def responses_body(model_name: str, request: Request, extra: Mapping[str, Any]) -> bytes:
+def responses_body(model_name: str, request: Request, extra: JsonMapping) -> bytes:
     """The JSON of a request; the parameters of the chat API are given their names here."""
     params = request.params
     sent = params_without(params, _NOT_SENT)
@@ -50,12 +50,12 @@ def _flat(value: Any, kind: str) -> Any:
     return {"type": kind, **inner} if isinstance(inner, dict) else value
 
 
-def _items(message: Message) -> list[dict[str, Any]]:
+def _items(message: Message) -> list[JsonObject]:
     role, content = message.get("role"), message.get("content")
     if role == "tool":
         output = {"type": "function_call_output", "call_id": message.get("tool_call_id")}
         return [{**output, "output": content_text(content)}]
-    items: list[dict[str, Any]] = []
+    items: list[JsonObject] = []
     if isinstance(content, list):
         kind = "output_text" if role == "assistant" else "input_text"
         items.append({"role": role, "content": [_part(part, kind) for part in content]})
@@ -96,7 +96,7 @@ class _Reason(msgspec.Struct):
 
 
 class _ResponseBody(msgspec.Struct):
-    output: list[dict[str, Any]]
+    output: list[JsonObject]
     id: str | None = None
     model: str | None = None
     status: str | None = None
@@ -145,17 +145,17 @@ def _thoughts(answer: _ResponseBody) -> str:
     return "\n\n".join(str(part["text"]) for part in parts if part.get("text"))
 
 
-def _parts(answer: _ResponseBody, kind: str, *keys: str) -> list[dict[str, Any]]:
+def _parts(answer: _ResponseBody, kind: str, *keys: str) -> list[JsonObject]:
     """Return the parts of all items of a kind, from the first of these fields that has any."""
-    parts: list[dict[str, Any]] = []
+    parts: list[JsonObject] = []
     for item in _of_kind(answer, kind):
         parts += next(filter(None, (mappings(item.get(key)) for key in keys)), [])
     return parts
 
 
-def _of_kind(answer: _ResponseBody, kind: str) -> list[dict[str, Any]]:
+def _of_kind(answer: _ResponseBody, kind: str) -> list[JsonObject]:
     return [item for item in answer.output if item.get("type") == kind]
 
 
-def _tool_call(item: dict[str, Any]) -> dict[str, Any]:
+def _tool_call(item: JsonObject) -> JsonObject:
     return chat_call(item.get("call_id"), item.get("name"), item.get("arguments"))

@@ -17,6 +17,7 @@ from assay.models._chat_answer import fields_of
 from assay.models._failures import UNREADABLE, excerpt
 from assay.models._plain_http import Arrivals
 from assay.models._secrets import Secrets
+from assay.records import JsonObject
 from assay.text.messages import content_text
 
 _encode = msgspec.json.encode
@@ -25,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 _BEGINNING = re.compile(rb"(\xef\xbb\xbf)?[\r\n]*(data|event|id|retry|error)?:")
 _LINE_ENDS = b"\r\n"
 _MOST_LINES = 2_000_000  # an answer that is all line ends must not fill the memory
-_DONE: dict[str, Any] = {}
+_DONE: JsonObject = {}
 _TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
 _HEAD = ("id", "model", "system_fingerprint", "usage")
 _STATUSES = {
@@ -77,7 +78,7 @@ def events(body: bytes) -> Iterator[tuple[bytes, int]]:
         yield b"\n".join(lines), end
 
 
-def _decode_events(body: bytes, secrets: Secrets) -> Iterator[tuple[dict[str, Any], int]]:
+def _decode_events(body: bytes, secrets: Secrets) -> Iterator[tuple[JsonObject, int]]:
     """Each event as JSON, up to and with `[DONE]`."""
     for data, end in events(body):
         if data == b"[DONE]":
@@ -105,7 +106,7 @@ def _body(answer: Any) -> bytes:
         raise TransientError("the events of the stream are nested too deeply") from None
 
 
-def _error_answer(event: dict[str, Any]) -> JoinedStream:
+def _error_answer(event: JsonObject) -> JoinedStream:
     """The answer that an error event stands for."""
     error = fields_of(event.get("error")) or event
     code = next(
@@ -138,14 +139,14 @@ class _Parts:
     """All that the chunks of one completion have brought."""
 
     def __init__(self) -> None:
-        self.head: dict[str, Any] = {}
+        self.head: JsonObject = {}
         self.texts: dict[str, list[str]] = {}
         self.finish: str | None = None
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls: dict[int, JsonObject] = {}
         self._logprobs: dict[str, list[Any]] = {}
         self._is_chosen = False
 
-    def add(self, chunk: dict[str, Any]) -> bool:
+    def add(self, chunk: JsonObject) -> bool:
         """Take up what one chunk brings, and return whether it is any of the answer."""
         self.head |= {key: chunk[key] for key in _HEAD if chunk.get(key) is not None}
         choice = _first_choice(chunk.get("choices"))
@@ -173,13 +174,13 @@ class _Parts:
         self.texts.setdefault(key, []).append(value)
         return bool(value)
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> JsonObject:
         """Return the completion."""
         texts = {key: "".join(parts) for key, parts in self.texts.items()}
         calls = list(self._calls.values())
         for function in (call["function"] for call in calls if "function" in call):
             function["arguments"] = "".join(function["arguments"])
-        choice: dict[str, Any] = {
+        choice: JsonObject = {
             "finish_reason": self.finish,
             "logprobs": self._logprobs or None,
         }
@@ -189,7 +190,7 @@ class _Parts:
         return {**self.head, "choices": [choice] if self._is_chosen else []}
 
 
-def _first_choice(choices: Any) -> dict[str, Any] | None:
+def _first_choice(choices: Any) -> JsonObject | None:
     if isinstance(choices, list):
         for choice in choices:
             if isinstance(choice, dict) and not choice.get("index"):
@@ -197,7 +198,7 @@ def _first_choice(choices: Any) -> dict[str, Any] | None:
     return None
 
 
-def _add_call(part: dict[str, Any], calls: dict[int, dict[str, Any]]) -> bool:
+def _add_call(part: JsonObject, calls: dict[int, JsonObject]) -> bool:
     """Parts of a call have its `index`; servers that send whole calls may leave it out."""
     index: Any = part.get("index")
     if not isinstance(index, int):
@@ -228,8 +229,8 @@ _PARTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta"
 
 def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
     """The events of Anthropic's API as one message. Its end mark is `message_stop`."""
-    answer: dict[str, Any] = {}
-    blocks: dict[int, dict[str, Any]] = {}
+    answer: JsonObject = {}
+    blocks: dict[int, JsonObject] = {}
     parts: dict[tuple[int, str], list[str]] = {}
     done = False
     marks: list[int] = []
@@ -254,8 +255,8 @@ def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
 
 
 def _add_block(
-    event: dict[str, Any],
-    blocks: dict[int, dict[str, Any]],
+    event: JsonObject,
+    blocks: dict[int, JsonObject],
     parts: dict[tuple[int, str], list[str]],
 ) -> bool:
     """Take up what an event says of a block, and return whether it brings any text."""
@@ -273,7 +274,7 @@ def _add_block(
     return False
 
 
-def _block_of(key: str, text: str) -> dict[str, Any]:
+def _block_of(key: str, text: str) -> JsonObject:
     if key != "partial_json":
         return {key: text}
     try:

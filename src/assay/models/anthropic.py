@@ -1,7 +1,6 @@
 """Anthropic's own messages API, with the same rows, errors and tool calls as every other model."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from assay.models._chat_form import (
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._streams import join_messages
 from assay.models.openai import Hosted, HttpModel, base_url
+from assay.records import JsonMapping, JsonObject
 from assay.registry import model
 from assay.text.messages import content_text
 
@@ -95,11 +95,11 @@ def tool_choice(choice: Any) -> Any:
     return choice if function is None else {"type": "tool", "name": function.get("name")}
 
 
-def output_config(params: Mapping[str, Any]) -> dict[str, Any]:
+def output_config(params: JsonMapping) -> JsonObject:
     """The form of the answer and the effort for it, which the chat API has as parameters of their own."""
     form: Any = params.get("response_format")
     effort = params.get("reasoning_effort")
-    config: dict[str, Any] = dict(params.get("output_config") or {})
+    config: JsonObject = dict(params.get("output_config") or {})
     if isinstance(form, dict) and form.get("type") == "json_schema":
         schema = (form.get("json_schema") or {}).get("schema")
         config["format"] = {"type": "json_schema", "schema": schema}
@@ -123,7 +123,7 @@ class _MessageUsage(msgspec.Struct):
 
 
 class _MessageBody(msgspec.Struct):
-    content: list[dict[str, Any]]
+    content: list[JsonObject]
     id: str | None = None
     model: str | None = None
     stop_reason: str | None = None

@@ -1,7 +1,6 @@
 """OpenAI's models on Azure: the OpenAI client at a resource's own address, where `model_name` is a deployment."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ from assay.config.environment import FromEnvironment
 from assay.errors import UserError
 from assay.interfaces import Model
 from assay.models.openai import OpenAIModel, Spoken, base_url
+from assay.records import JsonMapping
 from assay.registry import model
 
 _RENAME = {"max_tokens": "max_completion_tokens"}
@@ -49,7 +49,7 @@ def azure(
 
 class AzureModel(OpenAIModel):
     key_fix = "set the variable AZURE_OPENAI_API_KEY, or name your own in the config: `api_key: ${MY_VARIABLE}`"
-    identity: Mapping[str, Any]
+    identity: JsonMapping
 
     def use_version(self, root: str, version: str) -> None:
         """Talk to the addresses that a dated version of the API has."""

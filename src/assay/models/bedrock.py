@@ -1,6 +1,6 @@
 """Amazon Bedrock's Converse API, with the same rows, errors and tool calls as every other model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from assay.models._chat_form import (
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._sigv4 import Keys, signature_headers
 from assay.models.openai import Hosted, HttpModel, base_url
+from assay.records import JsonMapping, JsonObject
 from assay.registry import model
 from assay.store.shared.aws_profile import FROM_PROGRAMS, aws_profile
 from assay.text.messages import content_text
@@ -68,7 +69,7 @@ def _content(message: Message) -> list[Any]:
     return [*said, *calls]
 
 
-def _block(part: Any) -> dict[str, Any]:
+def _block(part: Any) -> JsonObject:
     if isinstance(part, str):
         return {"text": part}
     refuse_audio(part, "Bedrock")
@@ -85,7 +86,7 @@ def _block(part: Any) -> dict[str, Any]:
     return {"document": {"format": form, "name": "document", "source": source}}
 
 
-def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
+def tools(offered: Sequence[Any], choice: Any) -> JsonObject:
     """The `toolConfig`; a tool that already has this API's shape stays."""
     specs: list[Any] = []
     for entry in offered:
@@ -105,7 +106,7 @@ def tools(offered: Sequence[Any], choice: Any) -> dict[str, Any]:
 
 
 class _ConverseMessage(msgspec.Struct):
-    content: list[dict[str, Any]]
+    content: list[JsonObject]
 
 
 class _ConverseOutput(msgspec.Struct):
@@ -151,7 +152,7 @@ def read_answer(body: bytes, secrets: Secrets = NO_SECRETS) -> Completion:
     )
 
 
-def _thought(block: Mapping[str, Any]) -> str:
+def _thought(block: JsonMapping) -> str:
     content: Any = block.get("reasoningContent")
     text: Any = content.get("reasoningText") if isinstance(content, dict) else None
     return str(text.get("text") or "") if isinstance(text, dict) else ""
@@ -243,7 +244,7 @@ class BedrockModel(HttpModel):
         system, messages = turns(request.messages, _content, alternate=True)
         common = {key: value for key, value in named.items() if key in _INFERENCE}
         others = params_without(named, common)
-        sent: dict[str, Any] = {"inferenceConfig": common} if common else {}
+        sent: JsonObject = {"inferenceConfig": common} if common else {}
         if others:
             sent["additionalModelRequestFields"] = others
         if (offered := params.get("tools")) and params.get("tool_choice") != "none":

@@ -1,13 +1,12 @@
 """The embedded default model: a small deterministic solver that needs no network and no key."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
 from assay.demo import trigrams
 from assay.demo.solver import VERSION, count_tokens, respond
 from assay.errors import PermanentError, UserError
 from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
+from assay.records import JsonMapping
 from assay.registry import model
 from assay.text.likelihoods import split
 from assay.text.messages import messages_text
@@ -30,7 +29,7 @@ class DemoModel:
         self.name = name
         self.skill = skill
         self.latency = latency
-        self.identity: Mapping[str, Any] = {
+        self.identity: JsonMapping = {
             "type": "demo",
             "name": name,
             "skill": skill,

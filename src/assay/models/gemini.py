@@ -1,6 +1,6 @@
 """Gemini's own API (generateContent), with the same rows, errors and tool calls as every other model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ from assay.models._chat_form import (
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models.openai import Hosted, HttpModel, base_url
+from assay.records import JsonMapping, JsonObject
 from assay.registry import model
 from assay.text.messages import content_text
 
@@ -49,7 +50,7 @@ _MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 # ---- what is sent
 
 
-def generation(params: Mapping[str, Any], sample_index: int, model_name: str) -> dict[str, Any]:
+def generation(params: JsonMapping, sample_index: int, model_name: str) -> JsonObject:
     """The `generationConfig` of the chat API's parameters."""
     sent = own_params(params, _NAMES, _NOT_SENT)
     if isinstance(seed := sent.get("seed"), int):
@@ -67,7 +68,7 @@ def generation(params: Mapping[str, Any], sample_index: int, model_name: str) ->
     return sent
 
 
-def contents(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+def contents(messages: Sequence[Message]) -> tuple[str, list[JsonObject]]:
     """Return the system prompt, and the turns that remain."""
     names: dict[Any, Any] = {}  # of functions, by their calls
     system, said = turns(messages, lambda message: _parts_of(message, names))
@@ -95,7 +96,7 @@ def _parts_of(message: Message, names: dict[Any, Any]) -> list[Any]:
     return parts
 
 
-def _signature(call: Mapping[str, Any]) -> dict[str, Any]:
+def _signature(call: JsonMapping) -> JsonObject:
     """Return that of the thoughts before a call, which newer models want back."""
     extra = fields_of(fields_of(call.get("extra_content")).get("google"))
     signature = extra.get("thought_signature")
@@ -143,7 +144,7 @@ def tool_choice(choice: Any) -> Any:
 
 
 class _Content(msgspec.Struct):
-    parts: list[dict[str, Any]] = []
+    parts: list[JsonObject] = []
 
 
 class _GeminiCandidate(msgspec.Struct):
@@ -161,7 +162,7 @@ class _GeminiUsage(msgspec.Struct):
 
 class _GeminiBody(msgspec.Struct):
     candidates: list[_GeminiCandidate] = []
-    promptFeedback: dict[str, Any] | None = None
+    promptFeedback: JsonObject | None = None
     usageMetadata: _GeminiUsage | None = None
     modelVersion: str | None = None
     responseId: str | None = None
@@ -178,7 +179,7 @@ def _candidate(answer: _GeminiBody) -> _GeminiCandidate | None:
     return _GeminiCandidate(finishReason="SAFETY") if blocked else None
 
 
-def _parts(candidate: _GeminiCandidate | None) -> list[dict[str, Any]]:
+def _parts(candidate: _GeminiCandidate | None) -> list[JsonObject]:
     content = candidate and candidate.content
     return content.parts if content else []
 
@@ -222,12 +223,12 @@ def _tokens_of_answer(usage: _GeminiUsage) -> int | None:
     return None if counts == [None, None] else sum(number or 0 for number in counts)
 
 
-def _text_of(parts: list[dict[str, Any]], *, thought: bool) -> str:
+def _text_of(parts: list[JsonObject], *, thought: bool) -> str:
     texts = (part for part in parts if "text" in part and bool(part.get("thought")) is thought)
     return "".join(str(part["text"]) for part in texts)
 
 
-def _tool_call(part: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _tool_call(part: JsonMapping, number: int) -> JsonObject:
     call: Any = part["functionCall"]
     made = chat_call(call.get("id") or f"call_{number}", call.get("name"), call.get("args"))
     if signature := part.get("thoughtSignature"):
@@ -245,11 +246,11 @@ def _logprobs(found: Any) -> list[Any] | None:
     ] or None
 
 
-def _tops(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _tops(entry: JsonMapping) -> list[JsonObject]:
     return [_token(candidate) for candidate in mappings(entry.get("candidates"))]
 
 
-def _token(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _token(entry: JsonMapping) -> JsonObject:
     return {"token": entry.get("token"), "logprob": entry.get("logProbability")}
 
 
@@ -296,7 +297,7 @@ class GeminiModel(HttpModel):
         config = generation(request.params, request.sample_index, self.model_name) | extra.pop(
             "generationConfig", {}
         )
-        sent: dict[str, Any] = {"generationConfig": config} if config else {}
+        sent: JsonObject = {"generationConfig": config} if config else {}
         if offered := request.params.get("tools"):
             sent["tools"] = tools(offered)
         if (choice := request.params.get("tool_choice")) is not None:

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
 from assay.models._local_openai import Served, ServedModel
 from assay.models._local_server import LocalServer
+from assay.records import JsonMapping, JsonObject
 from assay.registry import model
 
 CONTEXT = 4096
@@ -39,7 +39,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     context: int | None = None
     threads: int | None = None
     parallel: int = 1
-    extra_body: dict[str, Any] | None = None
+    extra_body: JsonObject | None = None
     start_timeout: float = 300.0
     log: str | None = None
 
@@ -83,7 +83,7 @@ class GgufModel(ServedModel):
         until_started = "http://127.0.0.1"
         super().__init__(name, settings, until_started, type="gguf", server=server)
         own = {"sha256": file.sha256, "context": context, "extra_body": engine.extra_body or {}}
-        self.identity: Mapping[str, Any] = {"type": "gguf", "name": name, "api": engine.api, **own}
+        self.identity: JsonMapping = {"type": "gguf", "name": name, "api": engine.api, **own}
 
     def check(self) -> None:
         """UserError where no request could succeed."""

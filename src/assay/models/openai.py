@@ -21,6 +21,7 @@ from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import HttpReply, Transport
+from assay.records import JsonMapping, JsonObject
 from assay.registry import model, nearest
 from assay.text.media import has_media
 from assay.text.messages import messages_text
@@ -42,7 +43,7 @@ class Hosted(msgspec.Struct, frozen=True):
     model_name: str | None = None
     api_key: str | None = None
     revision: str | None = None
-    extra_body: dict[str, Any] | None = None
+    extra_body: JsonObject | None = None
     headers: dict[str, str] | None = None
 
 
@@ -86,7 +87,7 @@ class HttpModel:
     prefix = ""  # of a model's name, which may be left out
     base: str
     sent: dict[str, str]  # the headers of each request
-    _params: Mapping[str, Any] | None = None  # those that the beginning of a body was made for
+    _params: JsonMapping | None = None  # those that the beginning of a body was made for
     listing = ""  # the address of the list of models, if it is not `base` and /models
     _transport: Transport
     _secrets: Secrets  # in no error
@@ -101,7 +102,7 @@ class HttpModel:
             )
         self.name = name
         self.model_name = (settings.model_name or name).removeprefix(self.prefix)
-        self.identity: Mapping[str, Any] = {
+        self.identity: JsonMapping = {
             **identity,
             "name": name,
             "model_name": self.model_name,
@@ -310,7 +311,7 @@ class OpenAIModel(HttpModel):
     def transport(self) -> Transport:
         return self._transport
 
-    def _encode_start(self, params: Mapping[str, Any]) -> bytes:
+    def _encode_start(self, params: JsonMapping) -> bytes:
         sent = params_without(params, _NOT_SENT)
         if isinstance(limit := sent.get("max_tokens"), (int, float)) and limit <= 0:
             del sent["max_tokens"]

@@ -6,7 +6,7 @@ with a Completion's fields.
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 
 from assay.errors import PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Model, Request
+from assay.records import JsonMapping, JsonObject
 from assay.registry import load_function, model, nearest
 from assay.text.messages import messages_text
 from assay.threads import Threads
@@ -30,7 +31,7 @@ def python(
     path: str | None = None,
     function_name: str | None = None,
     function: Callable[..., Any] | None = None,
-    params: dict[str, Any] | None = None,
+    params: JsonObject | None = None,
 ) -> Model:
     """The function `function_name` of the file `path`, or a given `function`; `params` are its keywords."""
     where = f"model {name!r}"
@@ -49,7 +50,7 @@ class PythonModel:
     """Calls the function; a sync one runs in a thread, so it may block."""
 
     def __init__(
-        self, name: str, function: Callable[..., Any], params: dict[str, Any], where: str
+        self, name: str, function: Callable[..., Any], params: JsonObject, where: str
     ) -> None:
         from assay.usercode import identity
 
@@ -63,7 +64,7 @@ class PythonModel:
         ) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  an object whose call is async
         )
-        self.identity: Mapping[str, Any] = {
+        self.identity: JsonMapping = {
             "type": "python",
             "name": name,
             "function": getattr(function, "__qualname__", type(function).__qualname__),
@@ -102,7 +103,7 @@ class PythonModel:
                 f"{self.name!r} returned {type(result).__name__}, not an answer",
                 fix="return a string, a Completion, or a dict with its fields",
             )
-        fields: dict[str, Any] = result
+        fields: JsonObject = result
         unknown = next((key for key in fields if key not in _FIELDS), None)
         if unknown is not None:
             raise PermanentError(
@@ -124,7 +125,7 @@ class PythonModel:
 
 
 def _argument(
-    function: Callable[..., Any], params: Mapping[str, Any], where: str
+    function: Callable[..., Any], params: JsonMapping, where: str
 ) -> Callable[[Request], Any]:
     """Return what the function's first parameter asks for; also check that the other parameters fit."""
     try:

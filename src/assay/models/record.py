@@ -2,16 +2,14 @@
 
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from assay import registry
 from assay.errors import LaneError, UserError
 from assay.interfaces import Completion, Model, Request
-from assay.records import Response
+from assay.records import JsonMapping, JsonObject, Response
 from assay.registry import model
 from assay.store.files import make_folder, private_mode
 from assay.text.media import separated
@@ -25,7 +23,7 @@ REPLAYED = (  # the fields that a row has from its completion as they are
 
 
 @model(reach="runs")
-def record(name: str, *, of: dict[str, Any], path: str) -> Model:
+def record(name: str, *, of: JsonObject, path: str) -> Model:
     """The model that `of` describes (its `type` and parameters); its answers are added to the file at `path`."""
     where = f"model {name!r}"
     params = dict(of)
@@ -50,7 +48,7 @@ class RecordModel:
         self.name = name
         self.inner = inner
         self.file = file
-        self.identity: Mapping[str, Any] = inner.identity
+        self.identity: JsonMapping = inner.identity
         self.exclusive = bool(getattr(inner, "exclusive", False))
         self.schemas = bool(getattr(inner, "schemas", False))
         self._descriptor = -1

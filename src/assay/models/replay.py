@@ -4,7 +4,7 @@ In memory there are 16 bytes an answer (digest and place in the file); the text 
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from assay import reading
 from assay.errors import CallError, LaneError, PermanentError, UserError
 from assay.interfaces import Completion, Message, Model, Request
 from assay.models.record import REPLAYED
-from assay.records import ROWS_FILE, Response
+from assay.records import ROWS_FILE, JsonMapping, Response
 from assay.registry import model, nearest
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
@@ -66,7 +66,7 @@ class ReplayModel:
         self.source = source
         with reading.opened(file) as content:
             found = file_digest(content, lambda: blake2b(digest_size=16)).hexdigest()
-        self.identity: Mapping[str, Any] = {
+        self.identity: JsonMapping = {
             "type": "replay",
             "name": name,
             "model": source,

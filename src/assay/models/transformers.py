@@ -1,14 +1,13 @@
 """A model of the transformers library in this process, on its CPU or GPU: likelihoods in batches, and answers."""
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from assay.errors import LaneError, PermanentError
 from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
 from assay.models._causal_lm import CausalLM, RowJob, check_packages
 from assay.models._likelihood import no_token, too_long
+from assay.records import JsonMapping
 from assay.registry import model
 from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
@@ -57,13 +56,13 @@ class TransformersModel:
         self,
         name: str,
         model_name: str,
-        loading: Mapping[str, Any],
-        settings: Mapping[str, Any],
+        loading: JsonMapping,
+        settings: JsonMapping,
         device: str | None,
         batch_size: int,
     ) -> None:
         self.name = name
-        self.identity: Mapping[str, Any] = {
+        self.identity: JsonMapping = {
             "type": "transformers", "name": name, "model_name": model_name, **loading, **settings
         }  # fmt: skip
         self._load = partial(CausalLM, model_name, loading, device, settings["max_length"])

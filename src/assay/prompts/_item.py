@@ -12,7 +12,7 @@ import msgspec
 from assay.errors import UserError
 from assay.interfaces import Message
 from assay.prompts._media import Media
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.text.conversation import Asked, conversation_in, tools_in
 from assay.text.expected import answer_fields
 from assay.text.media import separated
@@ -109,7 +109,7 @@ class Conversation:
         )
 
 
-def _params(row: dict[str, Any]) -> dict[str, Any]:
+def _params(row: JsonObject) -> JsonObject:
     """A row's fields as parameters of its request; a table's cell may hold them as JSON."""
     if "tools" in row:
         row["tools"] = tools_in(row["tools"])
@@ -136,7 +136,7 @@ def _refuse_leak(item: Item, sent: Any) -> None:
     whole, truth = _json_value(sent), _json_value(item.ground_truth)
     if not isinstance(whole, (dict, list)):
         return
-    fields: dict[str, Any] = whole if isinstance(whole, dict) else {}
+    fields: JsonObject = whole if isinstance(whole, dict) else {}
     leaks = [
         *answer_fields(fields),
         *(name for name, value in fields.items() if _holds(value, truth)),
@@ -167,7 +167,7 @@ def _json_value(value: Any) -> Any:
 def _holds(value: Any, truth: Any) -> bool:
     """Return whether the answer is in a value, under a name that says so or as it is; options of a list may include it."""
     if isinstance(value, dict):
-        fields: dict[str, Any] = value
+        fields: JsonObject = value
         return bool(answer_fields(fields)) or any(_holds(entry, truth) for entry in fields.values())
     if isinstance(value, list):
         return any(_holds(entry, truth) for entry in value if isinstance(entry, (dict, list))) or (

@@ -15,12 +15,11 @@ from assay.engine.experiment.imports.foreign import (
     Rejected,
     Repeats,
     Rest,
-    Row,
     answer_text,
     count_of,
     fields_of,
 )
-from assay.records import Response
+from assay.records import JsonMapping, JsonObject, Response
 from assay.store.keys import canonical, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts, storable
@@ -29,7 +28,7 @@ T = TypeVar("T")
 _LARGEST = 1 << 22  # bytes of a YAML file
 
 
-def small_yaml(file: Path) -> Row:
+def small_yaml(file: Path) -> JsonObject:
     """Return the mapping in a small YAML file; an empty one if there is none."""
     if not file.is_file() or file.stat().st_size > _LARGEST:
         return {}
@@ -41,17 +40,17 @@ def small_yaml(file: Path) -> Row:
     return fields_of(found)
 
 
-def without_empty(fields: Mapping[str, Any]) -> Row:
+def without_empty(fields: JsonMapping) -> JsonObject:
     """Return the fields that are not empty; 0 and false are values."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
-def first_filled(fields: Mapping[str, Any], names: Iterable[str]) -> str:
+def first_filled(fields: JsonMapping, names: Iterable[str]) -> str:
     """Return the first of these fields that has a value, as text; "" if none has."""
     return str(next((fields[name] for name in names if fields.get(name)), ""))
 
 
-def tokens_of(usage: Mapping[str, Any], prompt: str, completion: str, total: str = "") -> Row:
+def tokens_of(usage: JsonMapping, prompt: str, completion: str, total: str = "") -> JsonObject:
     """Return a response's counts of tokens, from the fields with these names."""
     names = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
     return {ours: count_of(usage.get(theirs)) for ours, theirs in names.items()}
@@ -59,7 +58,7 @@ def tokens_of(usage: Mapping[str, Any], prompt: str, completion: str, total: str
 
 def response_of(item_id: str, model: str, sample: int, answer: Any, **fields: Any) -> Response:
     """Return an answer as a row. What is not text is kept as `output`, beside its JSON."""
-    own: Row = {
+    own: JsonObject = {
         "sample_id": f"{item_id}_sample_{sample}",
         "sample_index": sample,
         "total_samples": sample + 1,
@@ -74,7 +73,7 @@ def pass_rate(label: str, counts: Sequence[int | float], **fields: Any) -> list[
     if not sum(counts):
         return []
     rate = counts[0] / sum(counts)
-    own: Row = {"of": "passed", "reduce": "none", **fields}
+    own: JsonObject = {"of": "passed", "reduce": "none", **fields}
     return [Headline(label=label, metric="pass_rate", value=rate, **own)]
 
 
@@ -88,7 +87,7 @@ class NewItems:
         """Return whether a thing comes for the first time."""
         return self._seen.add(id_hash("\0".join(thing)))
 
-    def keep_others(self, response: Response, about: Row | None, *, new: bool) -> None:
+    def keep_others(self, response: Response, about: JsonObject | None, *, new: bool) -> None:
         """Put what a test says about its item into the response, where the item has something else."""
         if not about:
             return
@@ -117,7 +116,7 @@ class FileResults:
         self.further: list[str] = []  # notes
 
     @property
-    def source(self) -> dict[str, Any]:
+    def source(self) -> JsonObject:
         stamps = [content_stamp(file.absolute()) for file in self.files]
         return {"format": self.format, **self.version, "files": stamps}
 

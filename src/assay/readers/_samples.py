@@ -1,7 +1,7 @@
 """The table `samples` of any file format as items, responses and evaluations."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, get_args
@@ -20,7 +20,7 @@ from assay.analysis.look.joining import (
 )
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, files_below
-from assay.records import OUTCOMES, Evaluation, Response, ResponseOutcome
+from assay.records import OUTCOMES, Evaluation, JsonMapping, JsonObject, Response, ResponseOutcome
 from assay.store.index import id_number
 from assay.store.items import normalise
 from assay.store.keyset import Seen
@@ -60,12 +60,12 @@ class SampleFile:
         self._rows = rows
 
     @property
-    def source(self) -> Mapping[str, Any]:
+    def source(self) -> JsonMapping:
         files = files_below(self.path, "")
         return {"format": self._format, "files": [content_stamp(file.absolute()) for file in files]}
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         return {"read_from": [self.path.name]}
 
     def cases(self) -> Iterator[ForeignCase]:
@@ -152,14 +152,14 @@ class _SampleTable:
         """Return 64 bits of a row's item."""
         return hash(tuple([cells[at] for at in self._content])) & 0xFFFF_FFFF_FFFF_FFFF
 
-    def item(self, cells: Sequence[Any], item_id: str) -> dict[str, Any]:
+    def item(self, cells: Sequence[Any], item_id: str) -> JsonObject:
         """Return the item of a row; without an id it has that of its content."""
         if self._whole is not None:
             data = _value(cells[self._whole])
         else:
             values = {name: _value(cells[at]) for name, at in self._data.items()}
             data = {name: value for name, value in values.items() if value is not None}
-        row: dict[str, Any] = {"id": item_id, "data": data}
+        row: JsonObject = {"id": item_id, "data": data}
         truth = None if self._truth is None else _value(cells[self._truth])
         if truth is not None:
             row[TRUTH] = truth

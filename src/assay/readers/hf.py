@@ -9,6 +9,7 @@ import msgspec
 from assay.engine.experiment.imports.foreign import Foreign, head_of
 from assay.errors import UserError, install_command
 from assay.readers._samples import SampleFile, is_samples
+from assay.records import JsonObject
 from assay.registry import reader
 
 _STATE, _INFO = "state.json", "dataset_info.json"
@@ -19,7 +20,7 @@ class _State(msgspec.Struct):
 
 
 class _Info(msgspec.Struct):
-    features: dict[str, Any]
+    features: JsonObject
 
 
 @reader

@@ -4,10 +4,11 @@ The types are those that Python gets from the same verbs; a test runs every comm
 """
 
 from importlib import import_module
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from assay.records import JsonObject
 from assay.registry import check_name, formats
 
 
@@ -16,7 +17,7 @@ class ProgressEvent(msgspec.Struct, kw_only=True):
 
     event: Literal["progress"]
     step: str
-    lanes: list[dict[str, Any]]
+    lanes: list[JsonObject]
 
 
 class StoppingEvent(msgspec.Struct, kw_only=True):
@@ -133,7 +134,7 @@ def commands() -> list[str]:
     return [*_OUTPUTS, *formats("command")]
 
 
-def output_schema(command: str) -> dict[str, Any]:
+def output_schema(command: str) -> JsonObject:
     """The JSON Schema of each line that a command prints with `--json`."""
     name = command if command in _OUTPUTS else command.partition(" ")[0]
     check_name(name, commands(), "with --json there is no command")
@@ -152,7 +153,7 @@ def output_schema(command: str) -> dict[str, Any]:
     }
 
 
-def _form(entry: str, ref: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
+def _form(entry: str, ref: JsonObject, event: JsonObject) -> JsonObject:
     if entry[0] == "+":
         return {"allOf": [event, ref]}
     return {"type": "array", "items": ref} if entry[0] == "[" else ref

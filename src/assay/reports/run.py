@@ -13,7 +13,7 @@ from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.experiment.experiment import Result
 from assay.engine.experiment.plan import CallPlan, Plan
 from assay.engine.run.evidence import PARTIAL
-from assay.records import MetricRow, values_by_key
+from assay.records import JsonMapping, MetricRow, values_by_key
 from assay.reports.sheet import (
     Cell,
     Column,
@@ -229,9 +229,9 @@ def failure_lines(failures: Sequence[Failures], folder: str) -> Iterator[Line]:
         yield Line(text, wraps=False)
 
 
-def _usage_by_model(result: Result) -> dict[str, Mapping[str, Any]]:
+def _usage_by_model(result: Result) -> dict[str, JsonMapping]:
     """Return what responses used by model, then what the calls inside of tasks and scorers used."""
-    used: dict[str, Mapping[str, Any]] = {}
+    used: dict[str, JsonMapping] = {}
     for manifest in filter(None, (result.run, result.evaluation)):
         if manifest is result.run:
             used |= manifest.metadata.get(USAGE, {})
@@ -240,7 +240,7 @@ def _usage_by_model(result: Result) -> dict[str, Mapping[str, Any]]:
     return used
 
 
-def _usage(usage: Mapping[str, Mapping[str, Any]]) -> Table:
+def _usage(usage: Mapping[str, JsonMapping]) -> Table:
     """A line for each model; a price that is unknown is never shown as 0."""
     rows: list[Row] = []
     for model, used in usage.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from assay.analysis.look.trace import Match, Sample, Trace
-from assay.records import find, values_by_key
+from assay.records import JsonObject, find, values_by_key
 from assay.reports.sheet import Line, Sheet, json_text
 from assay.text.messages import content_text
 
@@ -81,14 +81,14 @@ def _add_match(tree: _Tree, match: Match) -> None:
         _add_why(tree, row)
 
 
-def _winner(row: dict[str, Any], first: str, second: str) -> str:
+def _winner(row: JsonObject, first: str, second: str) -> str:
     payoff = row.get("score")
     if row.get("outcome", "scored") != "scored" or payoff is None:
         return str(row.get("outcome", "no verdict"))
     return "tie" if payoff == 0.5 else f"{first if payoff > 0.5 else second} wins"
 
 
-def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
+def _add_evaluation(tree: _Tree, row: JsonObject) -> None:
     outcome = row.get("outcome", "scored")
     typed = row.get("value")
     none = "no verdict" if typed is None else "scored"
@@ -101,7 +101,7 @@ def _add_evaluation(tree: _Tree, row: dict[str, Any]) -> None:
     _add_why(tree, row)
 
 
-def _add_why(tree: _Tree, row: dict[str, Any]) -> None:
+def _add_why(tree: _Tree, row: JsonObject) -> None:
     if row.get("error"):
         tree.add(3, "error", row["error"])
     details = dict(row.get("detailed_results") or {})
@@ -115,7 +115,7 @@ def _add_why(tree: _Tree, row: dict[str, Any]) -> None:
         tree.add(3, f"in {metric.get('metric_name')}", f"{value}{f' ({group})' if group else ''}")
 
 
-def _add_call(tree: _Tree, call: dict[str, Any]) -> None:
+def _add_call(tree: _Tree, call: JsonObject) -> None:
     step = f" {call['step']}" if call.get("step") else ""
     tree.add(2, f"call{step} to {call.get('model_name')}")
     _add_messages(tree, 3, call.get("messages") or ())
@@ -124,7 +124,7 @@ def _add_call(tree: _Tree, call: dict[str, Any]) -> None:
     _add_tool_calls(tree, 3, completion.get("tool_calls"))
 
 
-def _add_messages(tree: _Tree, depth: int, messages: Iterable[dict[str, Any]]) -> None:
+def _add_messages(tree: _Tree, depth: int, messages: Iterable[JsonObject]) -> None:
     for message in messages:
         of = f" {message['tool_call_id']}" if message.get("tool_call_id") else ""
         tree.add(depth, f"{message.get('role')}{of}", _content(message.get("content")))
@@ -142,7 +142,7 @@ def _add_tool_calls(tree: _Tree, depth: int, calls: Any) -> None:
             tree.add(depth + 1, "calls", call)
 
 
-def _facts(row: dict[str, Any]) -> str:
+def _facts(row: JsonObject) -> str:
     facts = [str(row.get("outcome", "ok")), f"{row.get('inference_time') or 0:.3g} s"]
     if isinstance(first := find(row, "metadata.stream.ttft"), float):
         facts.append(f"first token after {first:.3g} s")

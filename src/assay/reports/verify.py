@@ -5,6 +5,7 @@ from typing import Any
 
 from assay.analysis.verify.verify import Tally, Verified
 from assay.engine.experiment.locks import Locked
+from assay.records import JsonObject
 from assay.reports.sheet import (
     Cell,
     Line,
@@ -80,7 +81,7 @@ def _short(value: Any) -> str:
 def lock_view(found: Locked) -> Sheet:
     """A line for each part of a lock."""
     values = found.lock
-    dataset: dict[str, Any] = values["dataset"] or {}
+    dataset: JsonObject = values["dataset"] or {}
     unknown = [str(model["name"]) for model in values["models"] if model["served"] == "unknown"]
     rows = [
         ["dataset", f"{dataset.get('items', 0):,}", str(dataset.get("hash", "–"))],
@@ -101,5 +102,5 @@ def lock_view(found: Locked) -> Sheet:
     return Sheet(parts, title=f"Lock of {values['name']}")
 
 
-def _names(entries: Sequence[dict[str, Any]]) -> str:
+def _names(entries: Sequence[JsonObject]) -> str:
     return shorten(", ".join(str(entry["name"]) for entry in entries), _LONGEST)

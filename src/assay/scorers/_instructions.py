@@ -6,9 +6,9 @@ patterns that could are written as loops over lines.
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from assay.records import JsonMapping
 from assay.registry import nearest
 from assay.scorers._languages import LANGUAGES, Detector, language_of
 from assay.scorers._words import capital_words, sentences
@@ -24,7 +24,7 @@ _POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\
 
 
 def follows(
-    text: str, instruction: str, arguments: Mapping[str, Any], detector: Detector = "words"
+    text: str, instruction: str, arguments: JsonMapping, detector: Detector = "words"
 ) -> bool:
     """Return whether a text keeps to an instruction; an empty one never does. LookupError for an
     instruction, or arguments, that are none of IFEval's."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Meta
 
-from assay.records import Item, Response, as_list
+from assay.records import Item, JsonMapping, JsonObject, Response, as_list
 from assay.registry import nearest
 from assay.text.json_out import at_path
 
@@ -68,7 +68,7 @@ def relevant(item: Item, field: str | None = None) -> dict[str, float]:
     """The ids of the documents that should be found, with their grades; LookupError if there is none above 0."""
     truth: Any = item.ground_truth
     if isinstance(truth, dict):
-        fields = cast("dict[str, Any]", truth)
+        fields = cast("JsonObject", truth)
         if field is not None and field not in fields:
             raise LookupError(f"the ground truth has no field {field!r}; {nearest(field, fields)}")
         name = (
@@ -82,7 +82,7 @@ def relevant(item: Item, field: str | None = None) -> dict[str, float]:
             )
         truth = fields[name]
     if isinstance(truth, dict):
-        graded = {str(id): float(grade) for id, grade in cast("dict[str, Any]", truth).items()}
+        graded = {str(id): float(grade) for id, grade in cast("JsonObject", truth).items()}
     else:
         graded = dict(_id_and_grade(entry) for entry in as_list(truth) if entry is not None)
     graded = {id: grade for id, grade in graded.items() if grade > 0}
@@ -104,7 +104,7 @@ def _documents_value(item: Item, response: Response, field: str | None) -> Any:
     for place in _places(item, response):
         for name in USUAL_FIELDS:
             if isinstance(place, dict) and name in place:
-                return cast("dict[str, Any]", place)[name]
+                return cast("JsonObject", place)[name]
     raise LookupError(
         f"no retrieved documents: none of {', '.join(USUAL_FIELDS)} is in the response or in the item; name the field"
     )
@@ -118,7 +118,7 @@ def _document(entry: Any) -> Document:
     if isinstance(entry, str):
         return Document(entry, entry)
     if isinstance(entry, Mapping):
-        fields = cast("Mapping[str, Any]", entry)
+        fields = cast("JsonMapping", entry)
         text = next((fields[name] for name in _TEXTS if isinstance(fields.get(name), str)), "")
         id = next((fields[name] for name in _IDS if fields.get(name) is not None), text)
         if id != "":
@@ -132,7 +132,7 @@ def _document(entry: Any) -> Document:
 
 def _id_and_grade(entry: Any) -> tuple[str, float]:
     if isinstance(entry, Mapping):
-        fields = cast("Mapping[str, Any]", entry)
+        fields = cast("JsonMapping", entry)
         grade = next(
             (fields[name] for name in _GRADES if isinstance(fields.get(name), (int, float))), 1.0
         )

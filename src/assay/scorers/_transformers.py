@@ -4,7 +4,7 @@ Nothing is imported or downloaded before the first text is scored. Code that com
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UserError, install_command
 from assay.interfaces import Mask
+from assay.records import JsonMapping
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +35,7 @@ class Loaded(NamedTuple):
     identity: dict[str, str]
 
 
-def check_model(params: Mapping[str, Any], where: str, name: str = "model") -> None:
+def check_model(params: JsonMapping, where: str, name: str = "model") -> None:
     """Refuse, before anything is spent, what cannot work: missing packages, or a path where there is no model."""
     for package in ("torch", "transformers"):
         if find_spec(package) is None:

@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from assay.interfaces import Score
-from assay.records import Item, JsonMapping, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._instructions import follows
 from assay.scorers._languages import Detector, require_langdetect
@@ -54,8 +54,7 @@ def instruction_checks(
         )
     text = without_reasoning(response.response) if strip_reasoning else response.response
     wanted = [
-        (str(name), cast("dict[str, Any]", each or {}))
-        for name, each in zip(ids, given, strict=True)
+        (str(name), cast("JsonObject", each or {})) for name, each in zip(ids, given, strict=True)
     ]
     strict = [follows(text, name, each, detector) for name, each in wanted]
     versions = _loose(text)

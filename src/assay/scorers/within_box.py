@@ -1,6 +1,5 @@
 """A point inside a box: clicks on a screen, places in an image."""
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 from assay.interfaces import Score
@@ -55,4 +54,4 @@ def _box(item: Item, field: str | None) -> JsonMapping:
         raise LookupError(
             "the expected box must have the numbers `x`, `y`, `width` and `height`"
         ) from None
-    return cast("Mapping[str, Any]", truth)
+    return cast("JsonMapping", truth)

@@ -17,6 +17,7 @@ import msgspec
 
 from assay.demo.solver import count_tokens, respond
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.server import likelihoods, messages_api
 from assay.server.options import Options
 from assay.server.streams import events_of
@@ -32,15 +33,15 @@ class CompletionRequest(msgspec.Struct):
     """The part of a chat or completions request that the solver needs."""
 
     model: str = MODEL
-    messages: list[dict[str, Any]] | None = None
+    messages: list[JsonObject] | None = None
     prompt: str | list[str] | None = None
     seed: int | None = None
     stream: bool | None = None
-    stream_options: dict[str, Any] | None = None
+    stream_options: JsonObject | None = None
     n: int | None = None
     tools: list[Any] | None = None
     tool_choice: Any = None
-    response_format: dict[str, Any] | None = None
+    response_format: JsonObject | None = None
 
 
 class MockReply(NamedTuple):
@@ -54,7 +55,7 @@ class MockReply(NamedTuple):
 
 
 _decode = msgspec.json.Decoder(CompletionRequest).decode
-Hook = Callable[[dict[str, Any]], Any]
+Hook = Callable[[JsonObject], Any]
 Reader = Callable[[bytes], CompletionRequest]
 Writer = Callable[[str, list[Any], str, list[Any] | None, bytes], bytes]
 
@@ -159,7 +160,7 @@ def _reply_of(given: Any) -> MockReply:
     if isinstance(given, bytes):
         return MockReply(given)
     if isinstance(given, dict) and "body" in given:
-        raw: dict[str, Any] = given
+        raw: JsonObject = given
         body: Any = raw["body"]
         headers = {str(key).lower(): str(value) for key, value in raw.get("headers", {}).items()}
         content_type = headers.pop("content-type", "application/json").encode()
@@ -222,7 +223,7 @@ class FileAnswers:
     """Answers from a JSONL file: exact prompts by lookup, patterns one after the other."""
 
     def __init__(self, path: Path) -> None:
-        self.exact: dict[str, Any] = {}
+        self.exact: JsonObject = {}
         self.patterns: list[tuple[re.Pattern[str], Any]] = []
         try:
             lines = path.read_bytes().splitlines()
@@ -248,7 +249,7 @@ class FileAnswers:
             ) from None
         self.exact.setdefault(text, response)
 
-    def __call__(self, request: dict[str, Any]) -> Any:
+    def __call__(self, request: JsonObject) -> Any:
         text = (
             messages_text(request["messages"])
             if "messages" in request

@@ -4,11 +4,11 @@ A text begins with the token `<s>`, whose log-probability nobody knows, as with 
 """
 
 from itertools import islice
-from typing import Any
 
 import msgspec
 
 from assay.demo import trigrams
+from assay.records import JsonObject
 
 BEGINNING = "<s>"
 CONTEXT = 4096  # tokens
@@ -33,10 +33,10 @@ class ScoringRequest(msgspec.Struct):
         return self.prompt_logprobs is not None or (bool(self.echo) and self.logprobs is not None)
 
 
-def answer(request: ScoringRequest) -> dict[str, Any] | str:
+def answer(request: ScoringRequest) -> JsonObject | str:
     """The body of the answer, or what is wrong with the request."""
     prompts = [request.prompt] if isinstance(request.prompt, str) else request.prompt
-    choices: list[dict[str, Any]] = []
+    choices: list[JsonObject] = []
     asked = generated = 0
     for index, prompt in enumerate(prompts):
         tokens = trigrams.language_model().tokens(prompt)
@@ -73,10 +73,10 @@ def _continuation(tokens: list[bytes], count: int) -> list[bytes]:
 
 def _choice(
     request: ScoringRequest, prompt: str, entries: list[Entry], generated: int
-) -> dict[str, Any]:
+) -> JsonObject:
     before = len(entries) - generated
     text = b"".join(entry[0] for entry in entries[before:]).decode(errors="replace")
-    choice: dict[str, Any] = {"finish_reason": "length", "logprobs": None}
+    choice: JsonObject = {"finish_reason": "length", "logprobs": None}
     choice["text"] = prompt + text if request.echo else text
     if request.logprobs is not None:
         shown = entries if request.echo else entries[before:]
@@ -92,7 +92,7 @@ def _choice(
     return choice
 
 
-def _entry(token: bytes, value: float | None, best: bytes, most: float) -> dict[str, Any] | None:
+def _entry(token: bytes, value: float | None, best: bytes, most: float) -> JsonObject | None:
     """One position of `prompt_logprobs`: the prompt's token and the best one, by their numbers."""
     if value is None:
         return None

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.demo.solver import count_tokens
+from assay.records import JsonObject
 from assay.text.messages import messages_text
 
 _encode = msgspec.json.encode
@@ -16,17 +17,17 @@ class MessagesRequest(msgspec.Struct):
 
     model: str
     max_tokens: int
-    messages: list[dict[str, Any]]
-    system: str | list[dict[str, Any]] | None = None
+    messages: list[JsonObject]
+    system: str | list[JsonObject] | None = None
     stream: bool | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: dict[str, Any] | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: JsonObject | None = None
 
 
 _decode = msgspec.json.Decoder(MessagesRequest).decode
 
 
-def as_chat(body: bytes) -> dict[str, Any]:
+def as_chat(body: bytes) -> JsonObject:
     """The fields of the chat request that asks the same."""
     request = _decode(body)
     if any(message.get("role") not in ("user", "assistant") for message in request.messages):
@@ -50,7 +51,7 @@ def as_chat(body: bytes) -> dict[str, Any]:
     }
 
 
-def _turn(message: dict[str, Any]) -> dict[str, Any]:
+def _turn(message: JsonObject) -> JsonObject:
     """A user's turn that brings a tool's result is the chat API's role `tool`."""
     content: Any = message.get("content")
     blocks: list[Any] = content if isinstance(content, list) else []
@@ -58,7 +59,7 @@ def _turn(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "role": "tool"} if brings else message
 
 
-def _choice(given: dict[str, Any] | None) -> Any:
+def _choice(given: JsonObject | None) -> Any:
     if given is None:
         return None
     if given.get("type") == "tool":
@@ -70,7 +71,7 @@ def answer_body(
     model: str, messages: list[Any], text: str, calls: list[Any] | None, request: bytes
 ) -> bytes:
     """The JSON of one answer. Its id comes from the request, so equal runs write equal rows."""
-    content: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    content: list[JsonObject] = [{"type": "text", "text": text}]
     if calls:
         content = [
             {

@@ -14,6 +14,7 @@ import msgspec
 
 from assay.children import Process, end, start
 from assay.errors import AssayError
+from assay.records import JsonObject
 from assay.server.options import Options
 from assay.server.server import MockServer
 
@@ -84,7 +85,7 @@ def _address(child: Process) -> str:
     return msgspec.json.decode(line)["url"]
 
 
-def stats(url: str) -> dict[str, Any]:
+def stats(url: str) -> JsonObject:
     """Return what a running server counted: requests, answers by status, faults, and how many were in flight."""
     opener = build_opener(ProxyHandler({}))
     with opener.open(f"{url.removesuffix('/v1')}/stats", timeout=10) as answer:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.server.answers import MODEL, MockAnswers, MockReply, error_body, refusal
 from assay.server.http import Connection
 from assay.server.options import Faults, Options
@@ -171,16 +172,16 @@ class MockServer:
             return reply._replace(headers=(("allow", allowed.decode()),))
         return MockReply(msgspec.json.encode(reader()))
 
-    def _models(self) -> dict[str, Any]:
+    def _models(self) -> JsonObject:
         return {
             "object": "list",
             "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "assay"}],
         }
 
-    def _health(self) -> dict[str, Any]:
+    def _health(self) -> JsonObject:
         return {"status": "ok"}
 
-    def _stats(self) -> dict[str, Any]:
+    def _stats(self) -> JsonObject:
         return {
             "requests": self.requests,
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from assay.demo.solver import count_tokens
+from assay.records import JsonObject
 
 _encode = msgspec.json.encode
 GARBAGE = b"data: {garbage\n\n"
@@ -38,7 +39,7 @@ def _pieces(text: str) -> list[str]:
     return [text[at * 4 : at * 4 + 4] for at in range(count_tokens(text))]
 
 
-def _chunks(answer: dict[str, Any], usage: bool) -> Iterator[dict[str, Any]]:
+def _chunks(answer: JsonObject, usage: bool) -> Iterator[JsonObject]:
     chat = answer.get("object") != "text_completion"
     head = {key: value for key, value in answer.items() if key not in ("choices", "usage")}
     if chat:
@@ -67,7 +68,7 @@ def _chunks(answer: dict[str, Any], usage: bool) -> Iterator[dict[str, Any]]:
         yield {**head, "choices": [], "usage": answer["usage"]}
 
 
-def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _deltas(message: JsonObject) -> Iterator[JsonObject]:
     yield {"role": "assistant", "content": ""}
     for key in ("reasoning_content", "reasoning", "content", "refusal"):
         yield from ({key: piece} for piece in _pieces(message.get(key) or ""))
@@ -78,7 +79,7 @@ def _deltas(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _message(answer: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _message(answer: JsonObject) -> Iterator[JsonObject]:
     start = {
         **answer,
         "content": [],

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.records import Item, decode_json
+from assay.records import Item, JsonMapping, JsonObject, decode_json
 from assay.store import keys
 from assay.store.keyset import Seen
 
@@ -19,12 +19,12 @@ _FORMS = {
     ("id", "data", *more)
     for more in ((), ("ground_truth",), ("metadata",), ("ground_truth", "metadata"))
 }
-_NO_METADATA: dict[str, Any] = {}
+_NO_METADATA: JsonObject = {}
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-def normalise(row: Mapping[str, Any], place: str = "") -> Item:
+def normalise(row: JsonMapping, place: str = "") -> Item:
     """The item of one row; without an id it gets its content hash. `place` (file and row) is for errors."""
     if type(row) is not dict and not isinstance(row, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserError(
@@ -55,16 +55,14 @@ def normalise(row: Mapping[str, Any], place: str = "") -> Item:
     )
 
 
-def normalise_all(
-    rows: Iterable[Mapping[str, Any] | Item], source: str = "dataset"
-) -> Iterator[Item]:
+def normalise_all(rows: Iterable[JsonMapping | Item], source: str = "dataset") -> Iterator[Item]:
     """The items of all rows."""
     placed = ((f"{source}, row {number}", row) for number, row in enumerate(rows, 1))
     return (item for _, item in normalise_placed(placed))
 
 
 def normalise_placed(
-    rows: Iterable[tuple[str, Mapping[str, Any] | Item]],
+    rows: Iterable[tuple[str, JsonMapping | Item]],
 ) -> Iterator[tuple[str, Item]]:
     """The items of rows that come with their places, with these. Equal rows without ids are told apart by an
     occurrence number: `…`, `…-2`, `…-3`."""
@@ -81,14 +79,14 @@ def normalise_placed(
         yield place, item
 
 
-def has_own_id(row: Mapping[str, Any]) -> bool:
+def has_own_id(row: JsonMapping) -> bool:
     """Null and empty text identify nothing: a table with an unfilled id column has no ids."""
     return row.get("id") not in (None, "")
 
 
 def encode_item(item: Item, place: str = "") -> bytes:
     """The stored row, without a line feed. What JSON lacks (NaN, tuples) becomes null, or a list."""
-    row: dict[str, Any] = {"id": item.id, "data": item.data}
+    row: JsonObject = {"id": item.id, "data": item.data}
     if item.ground_truth is not _default_truth(item.data):
         row["ground_truth"] = item.ground_truth
     if item.metadata:
@@ -99,7 +97,7 @@ def encode_item(item: Item, place: str = "") -> bytes:
         raise _not_json(error, place or f"item {_short(item.id)}") from None
 
 
-def stored_item(row: Mapping[str, Any], place: str = "") -> tuple[str, bytes]:
+def stored_item(row: JsonMapping, place: str = "") -> tuple[str, bytes]:
     """A row's id and its stored row; most rows are in that form already."""
     id, data, metadata = row["id"], row.get("data"), row.get("metadata", _NO_METADATA)
     if (
@@ -158,7 +156,7 @@ def _id_text(value: Any, place: str) -> str:
     )
 
 
-def _content_id(row: Mapping[str, Any], place: str) -> str:
+def _content_id(row: JsonMapping, place: str) -> str:
     try:
         return keys.digest("item", keys.canonical(row)).hex()[:16]
     except (TypeError, ValueError, RecursionError) as error:

@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 
+from assay.records import JsonMapping
+
 FORMAT = b"assay-key-1\0"
 _PRIME = 2**64 - 59
 _MOST_IDENTITIES = 64
 _SIZES = [b"%d:" % size for size in range(256)]  # of most parts: four digests are made for each row
 _encode = msgspec.json.Encoder(order="sorted").encode
-_identities: dict[int, tuple[Mapping[str, Any], bytes]] = {}
+_identities: dict[int, tuple[JsonMapping, bytes]] = {}
 
 
 def canonical(value: Any) -> bytes:
@@ -73,14 +75,14 @@ def evaluation_key(
 
 
 def call_key(
-    owner: bytes, step: str, ordinal: int, messages: Any, model: Mapping[str, Any], params: Any
+    owner: bytes, step: str, ordinal: int, messages: Any, model: JsonMapping, params: Any
 ) -> bytes:
     """A paid call inside a task or a scorer. `ordinal` counts equal calls of one owner and step."""
     content = b"[%b,%b,%b]" % (canonical(messages), _settled(model), canonical(params))
     return digest("call", owner, step.encode(), b"%d" % ordinal, content)
 
 
-def _settled(identity: Mapping[str, Any]) -> bytes:
+def _settled(identity: JsonMapping) -> bytes:
     """The encoding of a model's identity, which is the same object in call after call."""
     known = _identities.get(id(identity))
     if known is None or known[0] is not identity:

@@ -1,14 +1,23 @@
 """The four artefacts for Python, over any Store: datasets, runs, evaluations, aggregations."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
 from assay.errors import StoreError, UserError
 from assay.interfaces import Log, Store
-from assay.records import Evaluation, Item, Kind, Manifest, MetricRow, Response, Segment
+from assay.records import (
+    Evaluation,
+    Item,
+    JsonMapping,
+    Kind,
+    Manifest,
+    MetricRow,
+    Response,
+    Segment,
+)
 from assay.registry import nearest
 from assay.store.files import write_file
 from assay.store.index import ItemIndex, content_hash
@@ -62,12 +71,12 @@ class DatasetRepository(_Repository):
 
     def create(
         self,
-        rows: Iterable[Mapping[str, Any] | Item],
+        rows: Iterable[JsonMapping | Item],
         *,
         name: str,
         id: str | None = None,
         labels: Iterable[str] = (),
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonMapping | None = None,
     ) -> Manifest:
         """Store rows of any shape (see `items`) as a dataset; an id that exists is refused."""
         own = new_id(self.store) if id is None else id

@@ -6,17 +6,17 @@ the other files that Assay keeps in a folder, taken when a step ends. What grows
 
 from base64 import b64decode
 from binascii import Error
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from xxhash import xxh3_64_digest, xxh3_64_hexdigest
 
 from assay import reading
 from assay.errors import LockedError, UserError
-from assay.records import ROWS_FILE, Manifest, manifest_sections
+from assay.records import ROWS_FILE, JsonMapping, Manifest, manifest_sections
 from assay.store.files import write_file
 from assay.store.ledger import LEDGER, was_written, written_names
 from assay.store.seal import BLOCK, read_checksums
@@ -63,7 +63,7 @@ class _Seal(msgspec.Struct):
 # ---- sealing
 
 
-def manifest_text(sections: Mapping[str, Any]) -> bytes:
+def manifest_text(sections: JsonMapping) -> bytes:
     """The text of a manifest file with these sections, the seal at its end."""
     parts = {name: section for name, section in sections.items() if name != SEAL}
     files = _sealed_files(sections)
@@ -110,7 +110,7 @@ def sealed_line(line: bytes) -> bytes:
     return b'%b,"seal":"%b"}\n' % (line[:-1], xxh3_64_hexdigest(line).encode())
 
 
-def _sealed_files(sections: Mapping[str, Any]) -> dict[str, _SealedFile]:
+def _sealed_files(sections: JsonMapping) -> dict[str, _SealedFile]:
     """The files that a manifest has sealed; a section that is not one has sealed none."""
     try:
         return msgspec.json.decode(sections[SEAL], type=_Seal).files if SEAL in sections else {}
@@ -147,7 +147,7 @@ def _blocks(file: Path) -> Iterator[bytes]:
             yield block
 
 
-def _manifests(sections: Mapping[str, Any]) -> Iterator[Manifest]:
+def _manifests(sections: JsonMapping) -> Iterator[Manifest]:
     for kind in ROWS_FILE:
         if kind in sections:
             yield msgspec.json.decode(sections[kind], type=Manifest)
@@ -182,7 +182,7 @@ def check_folder(folder: Path) -> tuple[int, list[Fault]]:
 
 
 def _files_with_rows(
-    folder: Path, sections: Mapping[str, Any]
+    folder: Path, sections: JsonMapping
 ) -> tuple[dict[str, _SealedFile], set[str]]:
     """Return all files that a manifest file has sealed, and the names of those that may have grown since."""
     files = dict(msgspec.json.decode(sections.get(SEAL, b"{}"), type=_Seal).files)

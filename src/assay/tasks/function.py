@@ -6,14 +6,14 @@ any other JSON value as `output`, with its JSON as the text.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Answer, Completion, Context, Work
-from assay.records import Item
+from assay.records import Item, JsonMapping
 from assay.registry import check_params, task
 from assay.store.keys import canonical, digest
 from assay.usercode import identity
@@ -24,8 +24,8 @@ class FunctionTask:
         self,
         function: Callable[..., Any],
         name: str,
-        params: Mapping[str, Any],
-        facets: Mapping[str, Any],
+        params: JsonMapping,
+        facets: JsonMapping,
         lane: str,
     ) -> None:
         positional = [
@@ -86,8 +86,8 @@ def function(
     source: Callable[..., Any],
     *,
     name: str = "",
-    params: Mapping[str, Any] | None = None,
-    facets: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
+    facets: JsonMapping | None = None,
     lane: str = "",
 ) -> FunctionTask:
     """A function as a task; `lane` names the model whose limits its runs share."""

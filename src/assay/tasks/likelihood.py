@@ -3,7 +3,7 @@
 Nothing is generated. The row's `output` has the log-probabilities; its text is the most probable choice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from assay.interfaces import (
     Prompt,
     Work,
 )
-from assay.records import Item
+from assay.records import Item, JsonMapping, JsonObject
 from assay.registry import nearest, task
 from assay.store.keys import digest
 from assay.tasks.prompt import PromptTask
@@ -40,7 +40,7 @@ class LikelihoodTask(PromptTask):
         source: Prompt,
         model: Model,
         choices: Choices | None,
-        settings: Mapping[str, Any],
+        settings: JsonMapping,
         timeout: float,
     ) -> None:
         super().__init__(source, model, {"likelihood": settings}, 1, timeout)
@@ -110,14 +110,14 @@ class LikelihoodTask(PromptTask):
         assert isinstance(answer, Likelihoods)
         return answer
 
-    def _shown_choice(self, continuation: str, value: LogProbability) -> dict[str, Any]:
+    def _shown_choice(self, continuation: str, value: LogProbability) -> JsonObject:
         # it is the row's prompt
         text = continuation.removeprefix(self.delimiter) if self.choices is not None else ""
         shown = shown_value(text, value)
         return {**shown, "token_logprobs": value.tokens} if self.per_token else shown
 
 
-def shown_value(text: str, value: LogProbability) -> dict[str, Any]:
+def shown_value(text: str, value: LogProbability) -> JsonObject:
     """A continuation as the row's output has it."""
     return {
         "text": text,

@@ -9,7 +9,7 @@ import msgspec
 
 from assay.errors import PermanentError
 from assay.interfaces import Answer, Completion, Context, Message, Model, Prompt, Request, Work
-from assay.records import Item
+from assay.records import Item, JsonMapping
 from assay.registry import task
 from assay.store.keys import canonical, digest
 from assay.text.conversation import Asked, open_turns
@@ -23,7 +23,7 @@ class PromptTask:
     """One prompt and one model under one set of sampling parameters."""
 
     def __init__(
-        self, source: Prompt, model: Model, params: Mapping[str, Any], samples: int, timeout: float
+        self, source: Prompt, model: Model, params: JsonMapping, samples: int, timeout: float
     ) -> None:
         self.prompt = source
         self.model = model
@@ -87,7 +87,7 @@ class PromptTask:
         )
 
     async def _answer_turns(
-        self, messages: list[Message], model: Model, params: Mapping[str, Any], context: Context
+        self, messages: list[Message], model: Model, params: JsonMapping, context: Context
     ) -> list[Message]:
         """The conversation up to its last open turn, with an answer to each turn before."""
         *before, last = open_turns(messages)
@@ -141,7 +141,7 @@ def prompt(
     source: Prompt,
     model: Model,
     *,
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     samples: int = 1,
     timeout: float = 300.0,
 ) -> PromptTask:

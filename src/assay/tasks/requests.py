@@ -5,7 +5,7 @@ generation and how often it `repeats`, or the `continuations` whose likelihood a
 of whole texts). The row's text is the first answer; its `output` has the others, or the log-probabilities.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from assay.interfaces import (
     Request,
     Work,
 )
-from assay.records import Item
+from assay.records import Item, JsonMapping, JsonObject
 from assay.registry import task
 from assay.store.keys import canonical, digest
 from assay.tasks.likelihood import shown_value, with_usage
@@ -38,7 +38,7 @@ class RequestsTask:
     the model as a chat, or, where it completes text, as one text."""
 
     def __init__(
-        self, field: str, model: Model, params: Mapping[str, Any], timeout: float, name: str
+        self, field: str, model: Model, params: JsonMapping, timeout: float, name: str
     ) -> None:
         self.field = field
         self.model = model
@@ -70,7 +70,7 @@ class RequestsTask:
             digest("requests", self._settings, encoded), sent, _shown_prompt(sent[0][0]), shown
         )
 
-    def _request_of(self, source: Mapping[str, Any]) -> tuple[Request, int]:
+    def _request_of(self, source: JsonMapping) -> tuple[Request, int]:
         messages: list[Message] = source["messages"]
         if "continuations" in source:
             chat = bool(source.get("chat"))
@@ -103,7 +103,7 @@ class RequestsTask:
         return _answer([await ask() for _ in range(repeats)])
 
     async def _likelihoods(self, requests: Sequence[Request], context: Context) -> Answer:
-        choices: list[dict[str, Any]] = []
+        choices: list[JsonObject] = []
         whole: Likelihoods | None = None
         for request in requests:
             assert isinstance(request, Likelihood)
@@ -158,7 +158,7 @@ def requests(
     field: str,
     model: Model,
     *,
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     timeout: float = 300.0,
     name: str = "",
 ) -> RequestsTask:

@@ -5,7 +5,7 @@ does in one go, and nobody could stop (`'a' * 10**9`), is refused for its operan
 """
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from functools import wraps
 from itertools import islice
 from threading import local
@@ -18,6 +18,7 @@ from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import escape
 
+from assay.records import JsonMapping
 from assay.text.growth import GROWTH, Exceeded, fits, size_of
 from assay.text.template import LETTERS
 
@@ -211,7 +212,7 @@ def _bound_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     return bounded
 
 
-def _check(name: str, value: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+def _check(name: str, value: Any, args: tuple[Any, ...], keywords: JsonMapping) -> None:
     estimate = GROWTH.get(name)
     if estimate is not None:
         size = estimate(value, [*args, *keywords.values()])

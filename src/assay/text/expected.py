@@ -66,12 +66,12 @@ def answers_listed(item: Item, field: str | None = None) -> Item:
     whole or in a field. An empty list is a question that cannot be answered: then only the empty answer is right."""
     truth: Any = item.ground_truth
     if isinstance(truth, dict):
-        fields = cast("dict[str, Any]", truth)
+        fields = cast("JsonObject", truth)
         names = ("text", *USUAL_FIELDS) if field is None else (field,)
         name = next((name for name in names if name in fields), None)
         truth = accepted(fields, field) if name is None else fields[name]
     if isinstance(truth, dict):
-        truth = cast("dict[str, Any]", truth).get("text")
+        truth = cast("JsonObject", truth).get("text")
     return replace(item, ground_truth=[""] if truth == [] else truth)
 
 

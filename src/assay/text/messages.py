@@ -1,7 +1,9 @@
 """The plain text of chat messages: for a completions server, the demo solver and a log line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from assay.records import JsonMapping
 
 
 def content_text(content: Any) -> str:
@@ -16,7 +18,7 @@ def content_text(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-def messages_text(messages: Sequence[Mapping[str, Any]]) -> str:
+def messages_text(messages: Sequence[JsonMapping]) -> str:
     """All messages as one prompt, roles left out."""
     if len(messages) == 1:
         return content_text(messages[0].get("content"))

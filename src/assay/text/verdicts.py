@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from assay.records import JsonObject
 from assay.text import verdict_words as written
 from assay.text.answers import without_reasoning
 from assay.text.fences import without_fenced
@@ -92,7 +93,7 @@ def _json_verdict(text: str, scale: Scale, judged: Sequence[str]) -> tuple[str, 
         kept += [text[at:begin], " " * (end - begin)]
         at = end
     blank = "".join([*kept, text[at:]])
-    repeated: list[dict[str, Any]] | None = None
+    repeated: list[JsonObject] | None = None
     for begin, end, entry in reversed(objects):
         fields = {name.strip().lower(): value for name, value in entry.items()}
         key = next((name for name in _KEYS if name in fields), None)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from assay.errors import AssayError
-from assay.records import Kind
+from assay.records import JsonObject, Kind
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import LOOKED_AT, Stored, facet_names, first_rows
 
@@ -35,7 +35,7 @@ def _offered(experiments: Experiments, ids: Sequence[str]) -> list[str]:
     for id in ids:
         seen: dict[str, set[Any]] = {}
         for kind, most in _SAMPLED.items():
-            for row in first_rows(experiments, id, kind, dict[str, Any], max(20, most // len(ids))):
+            for row in first_rows(experiments, id, kind, JsonObject, max(20, most // len(ids))):
                 _see(seen, kind, row)
         names |= {name: None for name, values in seen.items() if 1 < len(values) <= _FEW}
     return list(names)
@@ -44,8 +44,8 @@ def _offered(experiments: Experiments, ids: Sequence[str]) -> list[str]:
 _NOT_FACETS = {"id", "data", "ground_truth", "metadata"}
 
 
-def _see(seen: dict[str, set[Any]], kind: Kind, row: dict[str, Any]) -> None:
-    inner = cast("dict[str, Any]", row["metadata"] if isinstance(row.get("metadata"), dict) else {})
+def _see(seen: dict[str, set[Any]], kind: Kind, row: JsonObject) -> None:
+    inner = cast("JsonObject", row["metadata"] if isinstance(row.get("metadata"), dict) else {})
     fields = {f"metadata.{key}": value for key, value in inner.items()}
     if kind == "run":
         fields |= {key: row.get(key) for key in ("model_name", "task", "served_model")}

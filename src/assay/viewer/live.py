@@ -3,12 +3,12 @@
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from assay import reading
 from assay.analysis.look.status import of_workers
+from assay.records import JsonObject
 from assay.viewer.experiments import Experiments
 
 INTERVAL = 1.0  # seconds between two looks
@@ -56,7 +56,7 @@ class Live:
                 self._next = started + max(0.9 * INTERVAL, took / SHARE)
             return self._news
 
-    def _look(self) -> dict[str, Any]:
+    def _look(self) -> JsonObject:
         listed = self._experiments.list()
         running = {
             id: Path(entry.folder) for id, entry in listed.items() if entry.state == "running"
@@ -68,7 +68,7 @@ class Live:
         return {"experiments": experiments, "live": progress}
 
 
-def progress_of(folder: Path) -> dict[str, Any] | None:
+def progress_of(folder: Path) -> JsonObject | None:
     """What a run, or its workers, report of themselves; None where they have not yet."""
     if (told := of_workers(folder)) is not None:
         lane = {"total": told.planned, "done": told.rows, "errors": told.errors, "retries": 0}

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from assay.errors import AssayError
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 from assay.reports.charts import Chart
 from assay.reports.documents import markdown_escaped
 from assay.reports.run import metrics_table
@@ -86,7 +85,7 @@ _FIELDS = {
 }
 
 
-def _metric_row(row: dict[str, Any]) -> MetricRow:
+def _metric_row(row: JsonObject) -> MetricRow:
     """Return a row of the leaderboard as a metric row, with its experiment as a facet."""
     facets = {"experiment": row["experiment"], **row["facets"]}
     counts = {f"{name}_count": number for name, number in row["counts"].items()}
@@ -102,7 +101,7 @@ def _chart(experiments: Experiments, name: str, metric: str, label: str) -> Char
         return None
 
 
-def _compared(sides: tuple[str, str], comparison: dict[str, Any]) -> Iterator[list[str | Cell]]:
+def _compared(sides: tuple[str, str], comparison: JsonObject) -> Iterator[list[str | Cell]]:
     for pair in comparison["pairs"]:
         ends = (pair["ci_low"], pair["ci_high"])
         shown = figures(pair["difference"], *ends, pair["test"], "+", " … ")

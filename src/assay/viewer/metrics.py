@@ -17,7 +17,7 @@ from assay.engine.experiment.sources import Source, source_in
 from assay.engine.run.evidence import partial_of
 from assay.errors import AssayError, UserError
 from assay.interfaces import Log
-from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, Segment
+from assay.records import ROWS_FILE, JsonObject, Kind, Manifest, MetricRow, Segment
 from assay.reports.sheet import averaged_over
 from assay.store.log import FileLog
 from assay.store.stores import read_manifests
@@ -65,7 +65,7 @@ def _runs_behind(source: Source) -> list[Manifest]:
 
 def _metric_rows(file: Path) -> Iterator[MetricRow]:
     """The rows that can be read; no file has none."""
-    decode = row_decoder(dict[str, Any])
+    decode = row_decoder(JsonObject)
     with suppress(FileNotFoundError):
         for line in reading.content(file).splitlines():
             with suppress(ValueError, RecursionError):
@@ -118,7 +118,7 @@ class _Planned(msgspec.Struct):
     name: str = ""
     type: str = ""
     identity: str = ""
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     labels: _Labels = msgspec.field(default_factory=_Labels)
     policy: Policy = Policy()
     level: float = 0.95

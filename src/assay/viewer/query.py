@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.errors import AssayError, UserError
 from assay.interfaces import Codes, FloatArray, IntArray, Mask
-from assay.records import OUTCOMES
+from assay.records import OUTCOMES, JsonObject
 from assay.registry import nearest
 from assay.store.table.join import distinct, group_rows
 from assay.viewer.experiments import Experiments
@@ -25,7 +25,7 @@ from assay.viewer.tags import tagged, tags_of
 
 SamplesQuery = query_type()
 _NAMED = {"task": "task", "model_name": "model"}  # facets that are columns
-_COMPARED: dict[str, Any] = {">=": np.greater_equal, "<=": np.less_equal}
+_COMPARED: JsonObject = {">=": np.greater_equal, "<=": np.less_equal}
 MOST_ROWS = 500
 _MOST_SHOWN = 100  # values of a facet
 MOST_LABELS = 1000
@@ -164,7 +164,7 @@ class View:
 
     # ---- values of rows
 
-    def values(self, columns: Sequence[Column], rows: IntArray) -> list[dict[str, Any]]:
+    def values(self, columns: Sequence[Column], rows: IntArray) -> list[JsonObject]:
         """Return what pages show of some rows in these columns."""
         found = [map(column.json, self._values(column, rows)) for column in columns]
         names = [column.name for column in columns]
@@ -380,7 +380,7 @@ def page_of(query: Any) -> slice:
     return slice(query.offset, query.offset + query.limit)
 
 
-def about(experiments: Experiments, view: View, share: float | None) -> dict[str, Any]:
+def about(experiments: Experiments, view: View, share: float | None) -> JsonObject:
     """What pages of samples say about all of them."""
     tags = {
         tag

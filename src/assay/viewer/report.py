@@ -22,6 +22,7 @@ import msgspec
 from assay import reading
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import AssayError, UserError
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.store.ledger import write_named
 from assay.viewer.document import asset, document
@@ -44,7 +45,7 @@ _BROWSERS = (
     "msedge",
 )
 
-Asked = tuple[str, dict[str, Any]]
+Asked = tuple[str, JsonObject]
 
 
 def report(
@@ -134,7 +135,7 @@ def _pages(
     yield "report", _packed(about)
 
 
-def _origin(experiments: Experiments, samples: int | None, file: Path) -> dict[str, Any]:
+def _origin(experiments: Experiments, samples: int | None, file: Path) -> JsonObject:
     """Return what a report was made of, and with which commands."""
     listed = experiments.list()
     options = f" --samples {'all' if samples is None else samples}"
@@ -163,7 +164,7 @@ def _details(
         )
 
 
-def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
+def asked(experiments: Sequence[str], board: JsonObject) -> Iterator[Asked]:
     """What the views ask for when they are opened, experiments not chosen."""
     yield "experiments", {}
     yield "leaderboard", {}
@@ -186,11 +187,9 @@ def asked(experiments: Sequence[str], board: dict[str, Any]) -> Iterator[Asked]:
         yield "chart", {"name": name}
 
 
-def compared(
-    experiments: Experiments, board: dict[str, Any]
-) -> dict[tuple[str, str], dict[str, Any]]:
+def compared(experiments: Experiments, board: JsonObject) -> dict[tuple[str, str], JsonObject]:
     """The comparisons of a report, by their sides; what cannot be compared is left out."""
-    pages: dict[tuple[str, str], dict[str, Any]] = {}
+    pages: dict[tuple[str, str], JsonObject] = {}
     for a, b in islice(_pairs(experiments, board), _MOST_PAIRS):
         content = msgspec.to_builtins(_page(experiments, "compare", {"a": a, "b": b}))
         if content.get("comparison") is not None:
@@ -198,7 +197,7 @@ def compared(
     return pages
 
 
-def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _pairs(experiments: Experiments, board: JsonObject) -> Iterator[tuple[str, str]]:
     """Values of facets that have only a few, then the first experiment against the others."""
     first, *others = experiments.list()
     found: dict[str, dict[str, dict[str, None]]] = {id: {} for id in (first, *others)}
@@ -213,7 +212,7 @@ def _pairs(experiments: Experiments, board: dict[str, Any]) -> Iterator[tuple[st
     yield from ((first, other) for other in others)
 
 
-def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
+def _page(experiments: Experiments, name: str, query: JsonObject) -> Any:
     """A page, or why there is none, which the app shows in its place."""
     try:
         return page(
@@ -223,7 +222,7 @@ def _page(experiments: Experiments, name: str, query: dict[str, Any]) -> Any:
         return {"problem": {"what": error.what, "fix": error.fix}}
 
 
-def query_text(query: dict[str, Any]) -> str:
+def query_text(query: JsonObject) -> str:
     """As `queryText` in web/src/source.ts writes it."""
     return "&".join(
         f"{_quoted(name)}={_quoted(str(query[name]))}"

@@ -8,6 +8,7 @@ import numpy as np
 from assay.analysis.compare.notes import answer_of
 from assay.errors import AssayError
 from assay.interfaces import Codes, IntArray
+from assay.records import JsonObject
 from assay.store.items import decode_item
 from assay.store.table.decode import decode_row
 from assay.text.messages import messages_text
@@ -23,10 +24,9 @@ LETTERS = 200  # of the beginning of a text
 _ASKING = (*DEFAULT_FIELDS, "input", "query")
 _MOST_CARRIED = 100  # labels of a row in a report
 _AT_ONCE = 500  # rows
-Shown = dict[str, Any]
 
 
-def read_row(index: Index, row: int) -> Shown:
+def read_row(index: Index, row: int) -> JsonObject:
     """Return the response of a row, or what was judged where there are no responses; empty if it is gone."""
     try:
         whole = decode_row(next(index.read_rows("run", [row] if row >= 0 else [])))
@@ -35,7 +35,7 @@ def read_row(index: Index, row: int) -> Shown:
     return {"item_id": whole.get("item_id")} if index.judged else whole
 
 
-def question_of(index: Index, item: str, response: Shown | None = None) -> str:
+def question_of(index: Index, item: str, response: JsonObject | None = None) -> str:
     """What an item asks by itself; what was sent, where the dataset does not have it."""
     for line in index.lines_of("dataset", item):
         try:
@@ -58,7 +58,7 @@ def beginning(text: str) -> str:
     return plain(text[:LETTERS])
 
 
-def sample_rows(view: View, rows: IntArray) -> list[Shown]:
+def sample_rows(view: View, rows: IntArray) -> list[JsonObject]:
     """Return `SampleRow`s."""
     columns = [column for column in COLUMNS if column.shown]
     return [{**own, **texts} for own, texts, _ in _read(view, rows, columns)]
@@ -66,7 +66,7 @@ def sample_rows(view: View, rows: IntArray) -> list[Shown]:
 
 def _read(
     view: View, rows: IntArray, columns: Sequence[Column]
-) -> Iterator[tuple[Shown, Shown, str]]:
+) -> Iterator[tuple[JsonObject, JsonObject, str]]:
     """Yield rows with these columns, each with its key and the beginnings of its texts, and its
     whole texts."""
     for row, own in zip(rows.tolist(), view.values(columns, rows), strict=True):
@@ -80,7 +80,7 @@ def _read(
 
 def carried(
     experiments: Experiments, ids: Sequence[str], most: int | None = None
-) -> Iterator[Shown]:
+) -> Iterator[JsonObject]:
     """Yield at most `most` `CarriedRow`s of these experiments, or of all: whole items, those that failed most often
     under any label first."""
     everything, _ = view(experiments, ids, "", wait=True)
@@ -107,7 +107,7 @@ def _judged(
     rows: IntArray,
     labelled: Mapping[str, View],
     facets: Mapping[str, tuple[Codes, list[str]] | None],
-) -> Iterator[Shown]:
+) -> Iterator[JsonObject]:
     """Yield the verdicts and the facets of rows."""
     verdicts = {label: _verdicts(own, rows) for label, own in labelled.items()}
     coded = {name: texts_at(*own, rows) for name, own in facets.items() if own}
@@ -115,9 +115,9 @@ def _judged(
     return ({"labels": own, "facets": values} for own, values in zip(labels, texts, strict=True))
 
 
-def _by_row(named: Mapping[str, Sequence[Any]], rows: int) -> list[Shown]:
+def _by_row(named: Mapping[str, Sequence[Any]], rows: int) -> list[JsonObject]:
     """Return what each row has of these values, which are by names."""
-    found: list[Shown] = [{} for _ in range(rows)]
+    found: list[JsonObject] = [{} for _ in range(rows)]
     for name, values in named.items():
         for own, value in zip(found, values, strict=True):
             if value is not None:
@@ -125,7 +125,7 @@ def _by_row(named: Mapping[str, Sequence[Any]], rows: int) -> list[Shown]:
     return found
 
 
-def _verdicts(labelled: View, rows: IntArray) -> list[Shown | None]:
+def _verdicts(labelled: View, rows: IntArray) -> list[JsonObject | None]:
     """Return what a label says of rows."""
     there = (labelled.verdicts.outcome[rows] >= 0).tolist()
     values = labelled.values(columns_about("label"), rows)

@@ -9,6 +9,7 @@ import msgspec
 
 from assay.analysis.look.export import Export
 from assay.errors import UserError, install_command
+from assay.records import JsonObject
 from assay.registry import writer
 from assay.reports.sheet import json_text
 from assay.store.keys import canonical, digest
@@ -40,7 +41,7 @@ def hf(export: Export) -> None:
         write_named(export.path / name, text, force=export.force)
 
 
-def _state(export: Export, types: dict[str, str]) -> dict[str, Any]:
+def _state(export: Export, types: dict[str, str]) -> JsonObject:
     """Return what `load_from_disk` asks of a dataset: its one file, and no format of its own."""
     source = str(export.tables.source.path).encode()
     return {

@@ -41,7 +41,7 @@ from assay.engine.experiment.bind import bind_metrics
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
-from assay.records import MetricRow
+from assay.records import JsonMapping, MetricRow
 from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.paired import Differences, strict_interval
@@ -182,7 +182,7 @@ def _with_defaults(
     return completed
 
 
-def _of_bounds(bounds: Mapping[str, Any]) -> GateConfig:
+def _of_bounds(bounds: JsonMapping) -> GateConfig:
     keys = GateConfig.__struct_fields__
     for name in bounds:
         check_name(name, keys, "a gate has no")

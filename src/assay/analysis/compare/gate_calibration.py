@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from assay.analysis.judge.judged import judge_ids
 from assay.config import CalibrationConfig
 from assay.engine.evaluate.judges import Judges
 from assay.engine.experiment.resolve import find_source
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 
 Outcome = Literal["passed", "failed", "inconclusive", "incomplete"]
 _ROUNDING = 1e-9  # 0.88 - 0.90 is a little below -0.02
@@ -41,7 +41,7 @@ class Check(msgspec.Struct, kw_only=True):
     samples: int = 0
     counts: dict[str, int] = {}
     label: str
-    facets: dict[str, Any] = {}
+    facets: JsonObject = {}
     baseline: str = ""
     lower_is_better: bool = False
     partial: str = ""

@@ -12,7 +12,7 @@ from assay.analysis.compare.paired import Hashes, Side, sources_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Log
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.registry import check_name
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
@@ -63,7 +63,7 @@ def _texts(source: Source) -> dict[int, int]:
 
 
 def _question_of(item: Item) -> str:
-    data: dict[str, Any] = item.data if isinstance(item.data, dict) else {"input": item.data}
+    data: JsonObject = item.data if isinstance(item.data, dict) else {"input": item.data}
     value = next((data[field] for field in _FIELDS if data.get(field)), None)
     chat: list[Any] = value if isinstance(value, list) else []
     for each in chat:  # what the user said last

@@ -1,7 +1,7 @@
 """What a reader of a comparison must know: data, scorers and models that differ between the sides, and the items whose
 value changed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, starmap
 from operator import methodcaller
 from typing import Any
@@ -22,6 +22,7 @@ from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Mask
+from assay.records import JsonMapping, JsonObject
 from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import read_rows
 from assay.store.table.join import PLACE, Lookup, first_key
@@ -132,7 +133,7 @@ def find_flips(match: Matched, count: int) -> list[Flip]:
     return list(starmap(Flip, zip(names, *values, *answers, strict=True)))
 
 
-def telling_rows(measure: MeasuredSide, items: Hashes, highest: Mask) -> list[dict[str, Any]]:
+def telling_rows(measure: MeasuredSide, items: Hashes, highest: Mask) -> list[JsonObject]:
     """For each item its sample with the highest or the lowest score; the first of them, if there
     are several."""
     side = measure.side
@@ -147,7 +148,7 @@ def telling_rows(measure: MeasuredSide, items: Hashes, highest: Mask) -> list[di
     return [side.row(place) for place in at[order][first].tolist()]
 
 
-def _answers(side: Side, rows: Sequence[dict[str, Any]]) -> list[str | None]:
+def _answers(side: Side, rows: Sequence[JsonObject]) -> list[str | None]:
     """Return the answers behind evaluation rows; None where no response is stored."""
     keys = [first_key(row.get("responses")) for row in rows]
     places = [list(map(methodcaller("get", name), rows)) for name in PLACE]
@@ -160,7 +161,7 @@ def _responses(whole: SideRows) -> ResponseRows:
     return ResponseRows(whole.source.logs("run"), {})
 
 
-def answer_of(row: Mapping[str, Any]) -> str:
+def answer_of(row: JsonMapping) -> str:
     """Return what a response shows as its answer."""
     if row.get("response"):
         return str(row["response"])

@@ -29,6 +29,7 @@ from assay.engine.experiment.resolve import find_source, find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
 from assay.interfaces import Hashes, Log
+from assay.records import JsonMapping, JsonObject
 from assay.registry import check_name, nearest
 from assay.store.keys import id_hash
 from assay.store.log import FileLog
@@ -61,7 +62,7 @@ class SideRows(msgspec.Struct, kw_only=True, dict=True):
     facets: Sequence[str]
     columns: Columns
     as_read: Columns | None = None
-    facts: dict[str, Any] = {}
+    facts: JsonObject = {}
 
     @cached_property
     def of_combination(self) -> list[Ints]:
@@ -249,7 +250,7 @@ class Side(msgspec.Struct, kw_only=True, dict=True):
         at = Lookup(self.columns.ids).first(items)
         return np.where(at < 0, items, once(self.whole, _clusters, name)[at])
 
-    def row(self, place: int) -> dict[str, Any]:
+    def row(self, place: int) -> JsonObject:
         """A whole row, by its place among the columns."""
         line = self.whole.log.read(int(self.columns.positions[place]))
         return decode_row(line, str(self.source.path))
@@ -302,13 +303,13 @@ def _read_columns(source: Source, log: Log, facets: Sequence[str]) -> Columns:
     return under_every_label(columns)
 
 
-def read_side(source: Source, where: Mapping[str, Any]) -> Side:
+def read_side(source: Source, where: JsonMapping) -> Side:
     """The rows of a source whose facets have these values."""
     return read_sides(source, {source.name: where})[0]
 
 
 def read_sides(
-    source: Source, sides: Mapping[str, Mapping[str, Any]], more: Sequence[str] = ()
+    source: Source, sides: Mapping[str, JsonMapping], more: Sequence[str] = ()
 ) -> list[Side]:
     """Sides by name, each the rows whose facets have its values; the source is read once. `more`
     are facets that the sides are to be split by."""
@@ -331,7 +332,7 @@ def read_sides(
     return read
 
 
-def planned_scorers(source: Source) -> dict[str, dict[str, Any]]:
+def planned_scorers(source: Source) -> dict[str, JsonObject]:
     """Return the scorers that gave a source's labels, by name, as its manifest has them."""
     manifest = source.manifest("evaluation")
     return by_name(manifest.plan.get("scorers")) if manifest else {}
@@ -355,7 +356,7 @@ def find_sides(
     paths: Sequence[str | Path],
     facet: str,
     values: Sequence[Any],
-    where: Mapping[str, Any],
+    where: JsonMapping,
     lower: Sequence[str] = (),
 ) -> list[Side]:
     """At least two sides with different names."""

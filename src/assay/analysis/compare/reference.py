@@ -19,7 +19,7 @@ from assay.analysis.compare.compare import CompareOptions, correct, valid_option
 from assay.engine.experiment.resolve import find_sources
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 from assay.registry import nearest
 from assay.shown import Shown
 from assay.stats.student import POWER, t_quantile, t_tail
@@ -238,7 +238,7 @@ def _matching(
 def _names(source: Source) -> set[str]:
     """Return what the data of an experiment without benchmarks may be called."""
     manifest = source.manifest("dataset")
-    plan: dict[str, Any] = (manifest.plan.get("dataset") or {}) if manifest else {}
+    plan: JsonObject = (manifest.plan.get("dataset") or {}) if manifest else {}
     named = {str(plan.get("name") or ""), Path(str(plan.get("path") or "")).stem, source.name}
     return named - {""}
 

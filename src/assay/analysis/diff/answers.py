@@ -1,7 +1,7 @@
 """The responses of two experiments, read once each: what was served, what it cost, and how many answers differ."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ from assay.analysis.compare.paired import Lost, left_out, read_noting
 from assay.engine.calls.usage import CALLS, Usage
 from assay.engine.experiment.sources import Source
 from assay.interfaces import Hashes
-from assay.records import find_in_row
+from assay.records import JsonMapping, find_in_row
 from assay.store.keys import canonical, digest, short
 from assay.store.table.facets import text_of
 
@@ -81,7 +81,7 @@ _COLUMNS = [("task", np.uint64), ("prompt", np.uint64), ("answer", np.uint64), (
 class SideAnswers:
     """One pass over the responses of a source: 32 bytes a row are held."""
 
-    def __init__(self, source: Source, where: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, where: JsonMapping) -> None:
         self.use = SideUse()
         self.facts: Counter[tuple[str, str, str]] = Counter()
         self.tasks: set[str] = set()
@@ -144,14 +144,14 @@ def _hash(*parts: str | bytes) -> int:
     return short(digest("answer", *given))
 
 
-def _rows(source: Source, where: Mapping[str, Any], lost: Lost) -> Iterator[_Given]:
+def _rows(source: Source, where: JsonMapping, lost: Lost) -> Iterator[_Given]:
     for log in source.logs("run"):
         for position, row in read_noting(log, _Given, lost):
             if not where or _has(msgspec.json.decode(log.read(position)), where):
                 yield row
 
 
-def _has(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+def _has(row: JsonMapping, where: JsonMapping) -> bool:
     """Return whether a response has these values of facets, as far as it tells."""
     found = ((find_in_row(row, facet), value) for facet, value in where.items())
     return all(

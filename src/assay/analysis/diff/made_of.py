@@ -12,6 +12,7 @@ from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.interfaces import Log
+from assay.records import JsonObject
 from assay.store.items import decode_item
 from assay.store.keys import canonical, digest, id_hash, short
 
@@ -71,7 +72,7 @@ def plan_diff(first: Source, second: Source) -> list[ChangedValue] | None:
     return [*_named_apart(*plans)]
 
 
-def _plan(source: Source) -> dict[str, Any]:
+def _plan(source: Source) -> JsonObject:
     run, evaluation = source.manifest("run"), source.manifest("evaluation")
     tasks = by_name(run.plan.get("tasks") if run else [])
     return {
@@ -81,7 +82,7 @@ def _plan(source: Source) -> dict[str, Any]:
     }
 
 
-def _named_apart(first: dict[str, Any], second: dict[str, Any]) -> Iterator[ChangedValue]:
+def _named_apart(first: JsonObject, second: JsonObject) -> Iterator[ChangedValue]:
     """Entries that only one side has are said to be there, and not written out."""
     for part in first:
         a, b = first[part], second[part]
@@ -117,7 +118,7 @@ class _Items:
             content = digest("item", canonical(msgspec.to_builtins(item)))
             yield id_hash(item.id), short(content), position
 
-    def item(self, at: int) -> dict[str, Any]:
+    def item(self, at: int) -> JsonObject:
         return msgspec.to_builtins(decode_item(self._log.read(int(self._positions[at]))))
 
 
@@ -145,7 +146,7 @@ def items_diff(first: Source, second: Source, most: int) -> tuple[ItemsDiff | No
     return result, []
 
 
-def _item_change(a: dict[str, Any], b: dict[str, Any]) -> ChangedItem:
+def _item_change(a: JsonObject, b: JsonObject) -> ChangedItem:
     # it is the row itself, said once
     if a["ground_truth"] == a["data"] and b["ground_truth"] == b["data"]:
         a, b = ({**item, "ground_truth": None} for item in (a, b))

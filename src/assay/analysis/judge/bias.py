@@ -16,6 +16,7 @@ from assay.engine.evaluate.cases import readable, response_decoder
 from assay.engine.evaluate.judges import OWN_ANSWERS
 from assay.engine.experiment.sources import Source
 from assay.interfaces import FloatArray, IntArray, Integers, Mask
+from assay.records import JsonObject
 from assay.stats.intervals import codes_of, item_contributions
 from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
@@ -119,7 +120,7 @@ def own_models(source: Source, judged: JudgedLabel) -> set[str] | None:
     """The judged models that are the judge itself; None where a panel has some and does not say
     whose they are."""
     manifest = source.manifest("evaluation")
-    recorded: dict[str, Any] = manifest.metadata.get(OWN_ANSWERS) or {} if manifest else {}
+    recorded: JsonObject = manifest.metadata.get(OWN_ANSWERS) or {} if manifest else {}
     own = set[str](recorded.get(judged.scorer, ()))
     panel = planned_scorers(source).get(judged.scorer, {}).get("params", {}).get("model")
     if (

@@ -6,7 +6,6 @@ identity, for gates that demand a calibration and for metrics that correct by it
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -39,7 +38,7 @@ from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError, shown
-from assay.records import Item
+from assay.records import Item, JsonMapping, JsonObject
 from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.agreement import RaterAgreement, agreement
@@ -48,7 +47,7 @@ from assay.store.shared.mirror import push
 from assay.store.stores import FlatStore
 from assay.store.table.decode import read_rows
 
-Rows = str | Path | Iterable[Mapping[str, Any]]
+Rows = str | Path | Iterable[JsonMapping]
 
 
 class Agreed(msgspec.Struct, kw_only=True):
@@ -221,7 +220,7 @@ def _calibration(
     labels: Sequence[Label],
     source: Source,
     lengths: Mapping[int, int],
-    options: dict[str, Any],
+    options: JsonObject,
 ) -> Calibration:
     answers, level = judged.labelled_answers(), options["level"]
     verdicts = verdicts_of(answers)

@@ -14,7 +14,7 @@ from assay.analysis.compare.paired import Lost, left_out, read_noting, rows_of
 from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.records import EvaluationOutcome, values_by_key
+from assay.records import EvaluationOutcome, JsonObject, values_by_key
 from assay.registry import nearest
 from assay.store.keys import short
 
@@ -42,7 +42,7 @@ class JudgedRow(msgspec.Struct, gc=False):
     detailed_results: Any = None
 
     @property
-    def details(self) -> dict[str, Any]:
+    def details(self) -> JsonObject:
         return self.detailed_results if isinstance(self.detailed_results, dict) else {}
 
     def judge(self) -> _Judge | None:

@@ -14,7 +14,7 @@ from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.records import ResponseOutcome
+from assay.records import JsonObject, ResponseOutcome
 from assay.registry import check_name
 from assay.store.table.decode import read_rows
 
@@ -71,7 +71,7 @@ class _LabelledRow(JudgedRow, gc=False):
         """The verdicts of a panel's members, or of one judge that was asked repeatedly; None for no
         verdict."""
         votes = self.details.get("votes")
-        members = cast("dict[str, Any]", votes).values() if isinstance(votes, dict) else ()
+        members = cast("JsonObject", votes).values() if isinstance(votes, dict) else ()
         return [float(vote) if isinstance(vote, (int, float)) else None for vote in members]
 
 
@@ -223,18 +223,18 @@ def _judge_question(
 ) -> tuple[str, tuple[float, float] | None]:
     """Return what the judge was asked about this label, and the scale that it was given, as far as
     the plan tells."""
-    params: dict[str, Any] = planned_scorers(source).get(scorer, {}).get("params") or {}
+    params: JsonObject = planned_scorers(source).get(scorer, {}).get("params") or {}
     criterion = _criteria(params.get("criteria")).get(label.removeprefix(f"{scorer}."))
-    parts: dict[str, Any] = criterion if isinstance(criterion, dict) else {"description": criterion}
+    parts: JsonObject = criterion if isinstance(criterion, dict) else {"description": criterion}
     asked = parts.get("description") or params.get("criterion")
     return asked if isinstance(asked, str) else "", _ends(parts.get("scale") or params.get("scale"))
 
 
-def _criteria(value: Any) -> dict[str, Any]:
+def _criteria(value: Any) -> JsonObject:
     """The criteria of a rubric by name, however they are written."""
     if not isinstance(value, list):
-        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    criteria: dict[str, Any] = {}
+        return cast("JsonObject", value) if isinstance(value, dict) else {}
+    criteria: JsonObject = {}
     for entry in cast("list[Any]", value):
         if isinstance(entry, dict):
             criteria |= {entry["name"]: entry} if "name" in entry else entry

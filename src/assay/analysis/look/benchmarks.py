@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import assay.registry as registry
 from assay.errors import UserError, install_command
+from assay.records import JsonObject
 
 Progress = Callable[[int, int], None]
 
@@ -27,7 +28,7 @@ class BenchmarkShown(NamedTuple):
     facts: dict[str, str]
     prompt: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         return self._asdict()
 
 

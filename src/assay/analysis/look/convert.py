@@ -28,7 +28,7 @@ from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError, shown
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonMapping, JsonObject, Response
 from assay.shown import Shown
 from assay.store.files import make_folder, store_error, sweep, sync_folder, temporary_of
 from assay.store.log import FileLog
@@ -66,7 +66,7 @@ def convert(
     *,
     to: str = "",
     format_name: str = "",
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     without_sidecar: bool = False,
 ) -> list[Converted]:
     """Write what is at `source`, in whatever format, to `target`, in the format that `to` or its suffix names. Several
@@ -82,7 +82,7 @@ def convert(
     name = _format(to, place)
     _check_apart(path, place)
     write = registry.writer.get(name, base=Path.cwd(), where="--to")
-    own, rest = dict[str, Any](), dict(params or {})
+    own, rest = JsonObject(), dict(params or {})
     for key in rest.keys() & registry.parameters(write):
         own[key] = rest.pop(key)
     read = _experiments_at(path, format_name, rest)
@@ -117,7 +117,7 @@ def _check_apart(path: Path, place: Path) -> None:
         )
 
 
-def _experiments_at(path: Path, format_name: str, params: Mapping[str, Any]) -> list[Read]:
+def _experiments_at(path: Path, format_name: str, params: JsonMapping) -> list[Read]:
     if format_name in ("", OWN):
         own = own_results(path) if os.path.isdir(path) else []
         if own:
@@ -161,7 +161,7 @@ def _format(to: str, place: Path) -> str:
 
 class _Conversion(NamedTuple):
     format: str
-    params: dict[str, Any]
+    params: JsonObject
     source: str
 
     def write_own(self, read: Read, target: Path) -> Converted:

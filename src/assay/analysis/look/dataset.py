@@ -1,6 +1,6 @@
 """`assay dataset`: the stored datasets, with where they came from and how many of their items are alike."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from assay.datasets.stored import find, manifests, repository_of
-from assay.records import Manifest
+from assay.records import JsonMapping, JsonObject, Manifest
 
 
 class Duplicates(msgspec.Struct, kw_only=True):
@@ -33,7 +33,7 @@ class StoredDataset(msgspec.Struct, kw_only=True):
     hash: str
     labels: list[str]
     stored: str
-    origin: dict[str, Any]
+    origin: JsonObject
     duplicates: Duplicates | msgspec.UnsetType = msgspec.UNSET
     head: list[Any] | msgspec.UnsetType = msgspec.UNSET
     new: bool | msgspec.UnsetType = msgspec.UNSET
@@ -45,7 +45,7 @@ def dataset_add(
     name: str,
     id: str = "",
     labels: Iterable[str] = (),
-    settings: Mapping[str, Any] | None = None,
+    settings: JsonMapping | None = None,
     repository: str = "",
 ) -> StoredDataset:
     """Store the rows of a source (a file, a pattern, `hf:name`, `file.py:function`) under a name,
@@ -99,7 +99,7 @@ def _of_manifest(manifest: Manifest) -> StoredDataset:
     )
 
 
-def _origin(plan: dict[str, Any]) -> dict[str, Any]:
+def _origin(plan: JsonObject) -> JsonObject:
     """The keys of `dataset:` that are set, and the revision that was read."""
     source = {**plan.get("dataset", {}), "revision": plan.get("revision")}
     keys = {key: value for key, value in source.items() if value not in (None, "", [], {})}

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import cached_property
 from itertools import islice
@@ -21,7 +21,7 @@ from assay.engine.experiment.sources import Source
 from assay.engine.run.evidence import NOUNS
 from assay.errors import UserError
 from assay.reading import is_remote
-from assay.records import Evaluation, Kind, Response
+from assay.records import Evaluation, JsonMapping, JsonObject, Kind, Response
 from assay.registry import check_name, check_params, writer
 from assay.store.files import write_file
 from assay.store.ledger import write_named
@@ -132,7 +132,7 @@ class Tables:
                 if line and not line.isspace():
                     yield f"{log.path}, line {number}", line
 
-    def rows(self, table: str) -> Iterator[dict[str, Any]]:
+    def rows(self, table: str) -> Iterator[JsonObject]:
         """Every row; fields that Assay does not know are kept."""
         for place, line in self.lines(table):
             yield decode_row(line, place)
@@ -177,7 +177,7 @@ class Export:
         if not whole:  # a writer that writes more than one table looks for them itself
             tables.log("responses" if table == SAMPLES else table)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[JsonObject]:
         return self._samples.rows() if self.table == SAMPLES else self.tables.rows(self.table)
 
     def cells(self) -> Iterator[list[Any]]:
@@ -230,7 +230,7 @@ def write_outputs(config: Config, folder: str | Path) -> list[str]:
     return notes
 
 
-def _exported_source(path: str | Path, marks: Mapping[str, Any]) -> Source:
+def _exported_source(path: str | Path, marks: JsonMapping) -> Source:
     """Return the experiment at a path, or the whole repository for a format that holds one."""
     place = local(path)
     if marks.get("repositories") and is_repository(place):
@@ -244,7 +244,7 @@ def export(
     *,
     table: str = "responses",
     output: str | Path | None = None,
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     force: bool = False,
 ) -> list[str]:
     """Write a table of an experiment in another format (by default what the suffix of `output`

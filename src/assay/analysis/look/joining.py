@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import Hashes, IntArray, Log, Mask
-from assay.records import OUTCOMES, Item, Response
+from assay.records import OUTCOMES, Item, JsonObject, Response
 from assay.store.files import safe_name
 from assay.store.index import ItemIndex, id_number
 from assay.store.items import decode_item
@@ -28,7 +28,6 @@ from assay.store.table.join import PLACE, Lookup, first_key, response_keys
 if TYPE_CHECKING:
     from assay.analysis.look.export import Tables
 
-Row = dict[str, Any]
 _LOST = 1 << 62  # above every position: responses whose item is not in the dataset come last
 _LOG_BITS = 58  # a position has the number of its log above these
 _TEMPLATE = "metadata.prompt_template"
@@ -129,19 +128,21 @@ class Joining:
     def series(self) -> Iterator[Series]:
         return iter(sorted(self._series.values(), key=attrgetter("name")))
 
-    def cases(self, series: Series) -> Iterator[tuple[Row, list[tuple[str, Row]]]]:
+    def cases(self, series: Series) -> Iterator[tuple[JsonObject, list[tuple[str, JsonObject]]]]:
         """Yield each response of a series with its (metric, evaluation) pairs, in the order of
         the metrics' names."""
         for number in map(int, series.rows):  # a list would take five times the memory
             response = _row_at(self._runs, int(self._positions[number]))
             yield response, self._labels_of(number, str(response.get("key") or ""))
 
-    def by_item(self, series: Series) -> Iterator[list[tuple[Row, list[tuple[str, Row]]]]]:
+    def by_item(
+        self, series: Series
+    ) -> Iterator[list[tuple[JsonObject, list[tuple[str, JsonObject]]]]]:
         """Yield the same cases, those of one item together."""
         cases = groupby(self.cases(series), lambda case: case[0]["item_id"])
         return (list(several) for _, several in cases)
 
-    def item(self, response: Row) -> Item | None:
+    def item(self, response: JsonObject) -> Item | None:
         """Return the response's item, where it is in the dataset."""
         return self.items.get(str(response.get("item_id")))
 
@@ -210,32 +211,32 @@ class Joining:
         self._label_places = np.concatenate(places)[lookup.order]
         self._ranges = np.stack(lookup.ranges(responses), axis=1).astype(np.uint32)
 
-    def _labels_of(self, number: int, key: str) -> list[tuple[str, Row]]:
+    def _labels_of(self, number: int, key: str) -> list[tuple[str, JsonObject]]:
         begin, end = self._ranges[number].tolist()
         places = self._label_places[begin:end].tolist()
         rows = [_row_at(self._labels, place) for place in places]
         named = [(self._metric(row), row) for row in rows if _is_about(row, key)]
         return sorted(named, key=_by_metric)
 
-    def _metric(self, evaluation: Row) -> str:
+    def _metric(self, evaluation: JsonObject) -> str:
         """Return a label's name among the metrics: with its scorer where several give the same
         label."""
         label, scorer = str(evaluation.get("label") or ""), str(evaluation.get("scorer") or "")
         return f"{scorer}.{label}" if len(self._scorers.get(label, ())) > 1 else label
 
 
-def _row_at(logs: Sequence[Log], place: int) -> Row:
+def _row_at(logs: Sequence[Log], place: int) -> JsonObject:
     log, position = divmod(place, 1 << _LOG_BITS)
     return decode_row(logs[log].read(position), "a row")
 
 
-def _is_about(evaluation: Row, key: str) -> bool:
+def _is_about(evaluation: JsonObject, key: str) -> bool:
     """Return whether a label that was found by the first bits of a response's key names this
     one."""
     return not key or first_key(evaluation.get("responses")) in (None, key)
 
 
-def _by_metric(pair: tuple[str, Row]) -> Any:
+def _by_metric(pair: tuple[str, JsonObject]) -> Any:
     return pair[0], pair[1].get("part") or [0]
 
 
@@ -314,7 +315,7 @@ class SamplesTable:
             for response, item, label in zip(responses, items, labels, strict=False):
                 yield [*_front(response), *item, *_back(response), *label]
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[JsonObject]:
         names = list(self.columns())
         return (dict(zip(names, cells, strict=True)) for cells in self.cells())
 
@@ -352,7 +353,7 @@ class SamplesTable:
             if whole or not isinstance(item.data, dict) or len(keys) > _MOST_KEYS:
                 whole = True
                 continue
-            _widen(keys, cast("Row", item.data))
+            _widen(keys, cast("JsonObject", item.data))
         columns = {f"{DATA}.{name}": kind or "JSON" for name, kind in keys.items()}
         if whole or not keys:
             columns = {DATA: "JSON"}
@@ -434,7 +435,7 @@ class SamplesTable:
         return zip(*cells, strict=True)
 
 
-def _with_fields_of_ours(row: Row) -> Row:
+def _with_fields_of_ours(row: JsonObject) -> JsonObject:
     fields = {**fitting(row, Response), "item_id": str(row.get("item_id") or "")}
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -443,7 +444,7 @@ _response = row_decoder(Response, _with_fields_of_ours)
 _encode = msgspec.json.Encoder().encode
 
 
-def _widen(kinds: dict[str, str | None], data: Row) -> None:
+def _widen(kinds: dict[str, str | None], data: JsonObject) -> None:
     """Let the types of keys hold these values too."""
     for name, value in data.items():
         kind = kinds.get(name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import assay.registry as registry  # `from assay import …` would import the whole engine first
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import _FILES, Registry, nearest
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Described:
         self.doc = ""
         self.module_doc = ""
         self.engine: list[str] = []
-        self.parameters: list[dict[str, Any]] = []
+        self.parameters: list[JsonObject] = []
         self.returns = ""
         self.shares = False  # a group of parameters, which its own source does not show
 
@@ -37,7 +38,7 @@ class Described:
     def first_line(self) -> str:
         return next(iter(self.doc.splitlines()), "")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         return {name: value for name, value in vars(self).items() if name != "shares"}
 
 
@@ -263,12 +264,12 @@ def _annotation(parameter: inspect.Parameter) -> str:
     return "" if given is parameter.empty else inspect.formatannotation(given)
 
 
-def _parameter_of(parameter: inspect.Parameter) -> dict[str, Any]:
+def _parameter_of(parameter: inspect.Parameter) -> JsonObject:
     default = "" if parameter.default is parameter.empty else repr(parameter.default)
     return _parameter(parameter.name, _annotation(parameter), default)
 
 
-def _parameter(name: str, type: str, default: str) -> dict[str, Any]:
+def _parameter(name: str, type: str, default: str) -> JsonObject:
     """Describe a parameter; one without a default is required."""
     required = not default
     return {"name": name, "type": type or "any", "required": required, "default": default or None}

@@ -14,6 +14,7 @@ from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.errors import UserError, install_command
 from assay.reading import Paths, each_of
+from assay.records import JsonObject
 from assay.registry import check_name, nearest
 from assay.store.table.decode import decode_row
 
@@ -55,7 +56,7 @@ class QueryAnswer:
         while batch := self._connection.fetchmany(BATCH):
             yield from batch
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[JsonObject]:
         """Nested values as what they are."""
         for values in self.tuples():
             row = list(values)
@@ -65,7 +66,7 @@ class QueryAnswer:
             yield dict(zip(self.columns, row, strict=True))
 
 
-def sql(paths: Paths, query: str) -> list[dict[str, Any]]:
+def sql(paths: Paths, query: str) -> list[JsonObject]:
     """The rows that a SELECT over items, responses, evaluations and metrics finds; nothing can be written."""
     with ask(each_of(paths), query) as answer:
         return list(answer.rows())

@@ -17,7 +17,7 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import elsewhere
 from assay.errors import UserError, shown
 from assay.interfaces import Log, Store
-from assay.records import Evaluation, Item, Kind, Response
+from assay.records import Evaluation, Item, JsonObject, Kind, Response
 from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
@@ -26,17 +26,16 @@ from assay.store.table.decode import fitting, read_rows, row_decoder
 from assay.store.table.facets import find_in_item, find_in_row, first_of, typed
 
 MOST_NEAR = 5
-Row = dict[str, Any]
-MetricRows = dict[str, dict[int, Row]]
-_row = row_decoder(Row)
+MetricRows = dict[str, dict[int, JsonObject]]
+_row = row_decoder(JsonObject)
 
 
 class _Step(msgspec.Struct):
     """What is looked at in rows of calls, of spans and of metrics."""
 
     step: str = ""
-    messages: list[dict[str, Any]] = []
-    completion: dict[str, Any] = {}
+    messages: list[JsonObject] = []
+    completion: JsonObject = {}
     spans: list[Any] = []
     facets: list[str] = []
     value: float | None = None
@@ -60,9 +59,9 @@ _mark = row_decoder(_RowMark)
 class Sample(msgspec.Struct, kw_only=True):
     """A response with all that led to it and followed from it."""
 
-    response: Row
+    response: JsonObject
     spans: list[Any] = []
-    evaluations: list[Row] = []
+    evaluations: list[JsonObject] = []
 
 
 class Match(msgspec.Struct, kw_only=True):
@@ -71,7 +70,7 @@ class Match(msgspec.Struct, kw_only=True):
     label: str
     players: list[str]
     sample_index: int
-    evaluations: list[Row] = []
+    evaluations: list[JsonObject] = []
 
 
 class Trace(Shown, kw_only=True):
@@ -79,10 +78,10 @@ class Trace(Shown, kw_only=True):
 
     folder: str
     item_id: str
-    item: Row | None = None
+    item: JsonObject | None = None
     samples: list[Sample] = []
     matches: list[Match] = []
-    calls: list[Row] = []
+    calls: list[JsonObject] = []
 
 
 class ItemLines(Protocol):
@@ -152,7 +151,7 @@ def follow(
     return traced
 
 
-def _rows(lines: ItemLines, kind: Kind, item_id: str) -> Iterator[Row]:
+def _rows(lines: ItemLines, kind: Kind, item_id: str) -> Iterator[JsonObject]:
     return (fitting(_row(line), _KINDS.get(kind, Item)) for line in lines.of(kind, item_id))
 
 
@@ -205,7 +204,7 @@ def unknown_item(item_id: str, ids: Collection[str], folder: str | Path) -> User
 
 
 def _nothing_chosen(
-    rows: list[Row], item_id: str, sample: int | None, model: str | None
+    rows: list[JsonObject], item_id: str, sample: int | None, model: str | None
 ) -> UserError:
     models = sorted({str(row.get("model_name")) for row in rows})
     samples = sorted(set(map(_sample_of, rows)))
@@ -217,21 +216,21 @@ def _nothing_chosen(
     return UserError(f"the item {item_id!r} has no row of {wanted}", fix=fix)
 
 
-def _place(row: Row) -> tuple[str, str, int]:
+def _place(row: JsonObject) -> tuple[str, str, int]:
     return str(row.get("model_name")), str(row.get("task")), _sample_of(row)
 
 
-def _sample_of(row: Row) -> int:
+def _sample_of(row: JsonObject) -> int:
     return int(row.get("sample_index") or 0)  # rows of others may not number their samples
 
 
-def _only_judged(rows: Iterable[Row]) -> list[Row]:
+def _only_judged(rows: Iterable[JsonObject]) -> list[JsonObject]:
     """A response without content for each that there are only labels of."""
     places = {(row.get("model_name"), _sample_of(row)): None for row in rows}
     return [{"model_name": model, "sample_index": sample} for model, sample in places]
 
 
-def _rows_of_log(store: Store, name: str, item_id: str) -> list[Row]:
+def _rows_of_log(store: Store, name: str, item_id: str) -> list[JsonObject]:
     """Rows of `calls.jsonl` or `traces.jsonl`; in an experiment folder, run and evaluation share
     them."""
     logs = [store.log(kind, id, name) for kind in ("run", "evaluation") for id in store.ids(kind)]
@@ -248,7 +247,7 @@ def _is_of(line: bytes, item_id: str) -> bool:
         return False
 
 
-def _add_spans(trace: Trace, traces: list[Row]) -> None:
+def _add_spans(trace: Trace, traces: list[JsonObject]) -> None:
     by_key: dict[Any, list[Any]] = {}
     for row in traces:
         by_key.setdefault(row.get("key"), []).extend(unpacked_spans(row.get("spans") or []))
@@ -259,13 +258,13 @@ def _add_spans(trace: Trace, traces: list[Row]) -> None:
 def _add_evaluations(
     trace: Trace,
     metrics: MetricRows,
-    responses: list[Row],
-    rows: list[Row],
+    responses: list[JsonObject],
+    rows: list[JsonObject],
     labels: Mapping[str, Collection[str]],
 ) -> None:
     rows.sort(key=lambda row: (str(row.get("scorer")), str(row.get("label"))))
 
-    def with_metrics(row: Row, response: Row) -> Row:
+    def with_metrics(row: JsonObject, response: JsonObject) -> JsonObject:
         label = str(row.get("label") or "")
         # a failure without a label counts under all its scorer's labels
         possible = {label} if label else labels.get(str(row.get("scorer")), {""})
@@ -288,7 +287,7 @@ def _add_evaluations(
     )
 
 
-def _matches(rows: Iterable[Row]) -> list[Match]:
+def _matches(rows: Iterable[JsonObject]) -> list[Match]:
     """Return the matches that evaluations are of."""
     matches: dict[Any, Match] = {}  # several runs of one player may meet another on the same item
     for row in sorted(rows, key=lambda row: row.get("seat") or 0):
@@ -306,7 +305,7 @@ def _matches(rows: Iterable[Row]) -> list[Match]:
 def metrics_by_label(store: Store) -> MetricRows:
     """Return the metric rows of each label by their numbers."""
     logs = [store.log("aggregation", id) for id in store.ids("aggregation")]
-    rows = chain.from_iterable(read_rows(log, Row) for log in logs)
+    rows = chain.from_iterable(read_rows(log, JsonObject) for log in logs)
     metrics: MetricRows = {}
     for at, (_, row) in enumerate(rows):
         metrics.setdefault(str(row.get("label") or ""), {})[at] = fitting(row, _Step)
@@ -317,7 +316,7 @@ class Judging:
     """Which evaluations are about a response, by their places in a list: those that name its key, or, where one of both
     has none, those of its sample and model. A match is of any model."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[JsonObject]) -> None:
         self._places: dict[tuple[Any, ...], list[int]] = {}
         for at, row in enumerate(rows):
             keys = row.get("responses") or []
@@ -329,7 +328,7 @@ class Judging:
             }:
                 self._places.setdefault(name, []).append(at)
 
-    def of(self, response: Row) -> list[int]:
+    def of(self, response: JsonObject) -> list[int]:
         key, sample, model = (
             response.get("key"),
             _sample_of(response),
@@ -342,7 +341,7 @@ class Judging:
 class _FacetValues(dict[str, bytes]):
     """The values of facets of one evaluation, which are looked up once."""
 
-    def __init__(self, evaluation: Row, response: Row, item: Row) -> None:
+    def __init__(self, evaluation: JsonObject, response: JsonObject, item: JsonObject) -> None:
         self._rows, self._item = (evaluation, response), item
 
     def __missing__(self, facet: str) -> bytes:
@@ -351,6 +350,6 @@ class _FacetValues(dict[str, bytes]):
         self[facet] = found = typed(None if value is UNSET else value)
         return found
 
-    def are_those_of(self, metric: Row) -> bool:
+    def are_those_of(self, metric: JsonObject) -> bool:
         """Return whether a metric row of the evaluation's label has the same values."""
         return all(self[facet] == typed(metric.get(facet)) for facet in metric.get("facets") or ())

@@ -21,6 +21,7 @@ from assay.analysis.rank.match_rows import (
 )
 from assay.engine.experiment.resolve import find_sources
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import check_name
 from assay.shown import Shown
 from assay.stats.elo import START, elo
@@ -132,7 +133,7 @@ def ranking_of(played: Played, label: str, options: RankOptions) -> Ranking:
     notes = _notes(played, names)
     table = counted(matches)
     _check_pieces(names, table, options.method, notes)
-    settings: dict[str, Any] = {
+    settings: JsonObject = {
         "level": options.level,
         "rounds": options.rounds,
         "seed": options.seed,

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -21,13 +20,13 @@ from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import ConfigSource, config_of
 from assay.errors import AssayError, ConfigError, TransientError
 from assay.interfaces import Limits, Model
-from assay.records import ROWS_FILE, Kind, Manifest
+from assay.records import ROWS_FILE, JsonObject, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.repositories import DatasetRepository
 from assay.threads import run_blocking
 
 ADOPTED = "adopted"  # in the plan of rows that an import brought
-_UNUSED: dict[str, Any] = {"tasks": [], "dataset": None}
+_UNUSED: JsonObject = {"tasks": [], "dataset": None}
 
 
 class Found(msgspec.Struct):
@@ -95,9 +94,9 @@ def verify_labels(
     return Found(verdicts, notes)
 
 
-def _planned_identities(manifest: Manifest) -> dict[str, Any]:
+def _planned_identities(manifest: Manifest) -> JsonObject:
     """Return the scorers of the plan and their identities; a damaged plan may lack either."""
-    planned: list[dict[str, Any]] = manifest.plan.get("scorers") or []
+    planned: list[JsonObject] = manifest.plan.get("scorers") or []
     return {str(scorer.get("name")): scorer.get("identity") for scorer in planned}
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.experiment import bind
 from assay.engine.experiment.sources import ConfigSource
 from assay.errors import AssayError
-from assay.records import ROWS_FILE, Kind, Manifest, MetricRow
+from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest, MetricRow
 from assay.store.keys import canonical
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
@@ -55,7 +54,7 @@ def _without_verdicts(stored: Iterable[MetricRow], names: Iterable[str], reason:
 
 
 def _bind(
-    config: Config, planned: list[dict[str, Any]]
+    config: Config, planned: list[JsonObject]
 ) -> tuple[list[BoundMetric], dict[str, str], list[str]]:
     """The metrics that were computed, why some cannot be had, and which have changed."""
     failed: dict[str, str] = {}
@@ -81,7 +80,7 @@ def _bind(
     return metrics, failed, notes
 
 
-def _without_identity(plan: Mapping[str, Any]) -> bytes:
+def _without_identity(plan: JsonMapping) -> bytes:
     """Return what was asked for, whatever the code is that answers."""
     return canonical({name: value for name, value in plan.items() if name != "identity"})
 

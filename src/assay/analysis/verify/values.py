@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
+from assay.records import JsonMapping
+
 TOLERANCE = 1e-12
 Differing = tuple[str, Any, Any]  # field, stored, computed
 
@@ -25,7 +27,7 @@ class Difference(msgspec.Struct):
 def differing(stored: Any, computed: Any, field: str) -> Iterator[Differing]:
     """(field, stored, computed) wherever two JSON values differ."""
     if isinstance(stored, Mapping) and isinstance(computed, Mapping):
-        first, second = cast("Mapping[str, Any]", stored), cast("Mapping[str, Any]", computed)
+        first, second = cast("JsonMapping", stored), cast("JsonMapping", computed)
         for name in dict.fromkeys((*first, *second)):
             yield from differing(
                 first.get(name), second.get(name), f"{field}.{name}" if field else name

@@ -6,7 +6,7 @@ The rows are read once, as columns. The order of rows on disk changes no number 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from msgspec import UNSET
 
@@ -27,7 +27,7 @@ from assay.engine.run.artefact import close_artefact, input_of, new_manifest
 from assay.engine.run.evidence import PARTIAL, DamagedError, partial_of
 from assay.engine.run.plan import is_finished
 from assay.interfaces import Log, Store
-from assay.records import Kind, MetricRow
+from assay.records import JsonObject, Kind, MetricRow
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository
 from assay.store.table.decode import decode_row
@@ -121,7 +121,7 @@ class Aggregator:
             if manifest is not None and not examined and (damage := log.damage(manifest)):
                 raise DamagedError(damage[0])
 
-    def _inputs(self, evaluations: Sequence[str]) -> list[dict[str, Any]]:
+    def _inputs(self, evaluations: Sequence[str]) -> list[JsonObject]:
         inputs = [input_of(self.store, "evaluation", evaluation) for evaluation in evaluations]
         for entry in inputs:
             manifest = self.store.manifest("evaluation", entry["id"])

@@ -12,6 +12,7 @@ from assay import registry
 from assay.engine.evaluate.directions import SCALE, checked_scale
 from assay.errors import UserError
 from assay.interfaces import Group, Scale
+from assay.records import JsonMapping, JsonObject
 from assay.usercode import identity
 
 Treatment = Literal["wrong", "exclude"]
@@ -68,7 +69,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
     name: str
     type: str
     function: Callable[..., Any]
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     facets: list[str] = []
     include: list[str] = []
     exclude: list[str] = []
@@ -90,7 +91,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
         """Call the function with a group, or with its rows, as its signature wants."""
         if self.rows_name is None:
             return self.function(group, **self.params)
-        given: dict[str, Any] = {self.rows_name: group.rows}
+        given: JsonObject = {self.rows_name: group.rows}
         if "facets" in inspect.signature(self.function).parameters:
             given["facets"] = list(self.facets)
         return self.function(**given, **self.params)
@@ -101,7 +102,7 @@ class BoundMetric(msgspec.Struct, kw_only=True):
             return any(label == pattern or fnmatchcase(label, pattern) for pattern in self.include)
         return not any(label == pattern or fnmatchcase(label, pattern) for pattern in self.exclude)
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> JsonObject:
         """What a manifest says about it."""
         return {
             "name": self.name,
@@ -126,7 +127,7 @@ def bind_metric(
     *,
     name: str = "",
     type: str = "",
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     facets: Sequence[str] = (),
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -147,7 +148,7 @@ def bind_metric(
     _check(include, exclude, level, facets, where)
     own = type if type not in ("", "built_in", "custom") else function_name or name
     found = function or _load(own, path, module, function_name, base, where)
-    marks: dict[str, Any] = getattr(found, "__assay__", {})
+    marks: JsonObject = getattr(found, "__assay__", {})
     rows_name = _rows_name(found, where)
     own = own or _name(found)
     schema = found if rows_name is None else registry.by_keyword(found, rows_name, "facets")
@@ -178,7 +179,7 @@ def bind_metric(
     )
 
 
-def _mark(mark: Any, params: Mapping[str, Any]) -> Any:
+def _mark(mark: Any, params: JsonMapping) -> Any:
     """Return what a function is marked with, which may depend on its parameters."""
     return mark(params) if callable(mark) else mark
 

@@ -23,7 +23,7 @@ from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import Judges
 from assay.errors import UserError
 from assay.interfaces import FloatArray, Hashes, Log
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 from assay.registry import nearest
 from assay.store.keys import short
 from assay.store.table.decode import decode_row
@@ -348,7 +348,7 @@ class Grouping:
     def _take(self, at: Ints, name: str) -> list[Any]:
         return self.further[name].take(at if self.columns.row is None else self.columns.row[at])
 
-    def _load(self, at: Ints) -> list[dict[str, Any]]:
+    def _load(self, at: Ints) -> list[JsonObject]:
         sources = np.searchsorted(self.columns.starts, at, side="right") - 1
         places = zip(sources.tolist(), self.columns.positions[at].tolist(), strict=True)
         return [

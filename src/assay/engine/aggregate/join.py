@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
 from assay.interfaces import Codes, FloatArray, Hashes, Log
+from assay.records import JsonObject
 from assay.stats.intervals import intraclass
 from assay.store.table.columns import ABSENT, Column, How, Table, in_fewer_bytes
 from assay.store.table.decode import decode_row
@@ -177,7 +178,7 @@ def cluster_column(name: str, columns: Columns, sources: Sources) -> Joined:
     raise unknown(name.removeprefix("item."), rows, "cluster_by")
 
 
-def _first(logs: Sequence[Log]) -> dict[str, Any]:
+def _first(logs: Sequence[Log]) -> JsonObject:
     _, line = next(chain.from_iterable(log.scan() for log in logs), (0, b"{}"))
     return decode_row(line, "")
 

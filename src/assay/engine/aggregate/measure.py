@@ -15,7 +15,7 @@ import numpy.typing as npt
 from assay.engine.aggregate.bind import NEEDED, OWN_KEYS, BoundMetric, Policy, bind_metric
 from assay.errors import AssayError, UserError
 from assay.interfaces import Codes, FloatArray, Group, IntArray, Integers, Mask, Scale, Values
-from assay.records import MetricRow
+from assay.records import JsonMapping, JsonObject, MetricRow
 from assay.stats.intervals import Interval, cluster_fields, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
 from assay.store.table.facets import typed
@@ -37,16 +37,16 @@ class Sample(msgspec.Struct, kw_only=True):
     is only a score."""
 
     label: str
-    facets: dict[str, Any] = {}
+    facets: JsonObject = {}
     item: Codes
     sample: Codes
     passed: Mask | npt.NDArray[np.int8]
     score: FloatArray
     outcome: npt.NDArray[np.int8]
-    load: Callable[[], list[dict[str, Any]]]
+    load: Callable[[], list[JsonObject]]
     take: Callable[[str], list[Any]] = lambda name: []
     planned: int | None = None
-    calibration: dict[str, Any] | None = None
+    calibration: JsonObject | None = None
     warning: str | None = None
     lower_is_better: bool = False
     scale: Scale | None = None
@@ -58,7 +58,7 @@ class _Loaded(msgspec.Struct):
 
     used: Mask
     excluded: Mask
-    rows: list[dict[str, Any]]
+    rows: list[JsonObject]
     columns: dict[str, list[Any]]
     cluster: IntArray | None
 
@@ -130,7 +130,7 @@ def _by_policy(bound: BoundMetric, outcome: npt.NDArray[np.int8]) -> tuple[Mask,
     return (used, excluded) if bound.verdicts else (used | excluded, np.zeros_like(excluded))
 
 
-def _counts(sample: Sample, used: Mask, values: Values) -> dict[str, Any]:
+def _counts(sample: Sample, used: Mask, values: Values) -> JsonObject:
     """Of the whole group, or, of a value with facets of its own, of the items that it is made of."""
     item = sample.item
     outcome = sample.outcome
@@ -362,10 +362,10 @@ def _group(bound: BoundMetric, sample: Sample, loaded: _Loaded, kept: Mask, righ
 
 
 def _with_verdicts(
-    sample: Sample, rows: Iterable[tuple[int, dict[str, Any]]], passed: Any, score: FloatArray
-) -> list[dict[str, Any]]:
+    sample: Sample, rows: Iterable[tuple[int, JsonObject]], passed: Any, score: FloatArray
+) -> list[JsonObject]:
     """Return rows, given with their places, with the label, verdict and score that they count with."""
-    made: list[dict[str, Any]] = []
+    made: list[JsonObject] = []
     for (place, row), verdict, number in zip(rows, passed, score, strict=False):
         made.append({**row, "label": sample.label})
         if sample.outcome[place] != VALUED:
@@ -426,9 +426,9 @@ def _values(bound: BoundMetric, result: Any) -> list[Values]:
     raise TypeError(f"the metric returned {type(result).__name__}, not a number or a mapping")
 
 
-def _of_mapping(bound: BoundMetric, result: Mapping[str, Any]) -> Values:
+def _of_mapping(bound: BoundMetric, result: JsonMapping) -> Values:
     """The value is `value`, or the field named like the metric, or the only number."""
-    fields = cast("dict[str, Any]", _plain(dict(result)))
+    fields = cast("JsonObject", _plain(dict(result)))
     numbers = [
         key
         for key, value in fields.items()

@@ -1,13 +1,12 @@
 """How many rows a group should have, as far as the runs' plans say."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
 
 from msgspec import UNSET
 
 from assay.interfaces import Log
-from assay.records import Manifest
+from assay.records import JsonMapping, Manifest
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import find_in_row, typed
 
@@ -21,7 +20,7 @@ class Planned:
         self._runs = runs
         self._plain = _plain_scorers(evaluations)
 
-    def count(self, facets: Mapping[str, Any], scorers: Iterable[str]) -> int | None:
+    def count(self, facets: JsonMapping, scorers: Iterable[str]) -> int | None:
         """The planned rows of one label of a group; None if a facet is not a property of the tasks."""
         if not self._runs or not set(scorers) <= self._plain:
             return None
@@ -37,7 +36,7 @@ class Planned:
         return total
 
 
-def _belongs(task: Mapping[str, Any], facets: Mapping[str, Any]) -> bool | None:
+def _belongs(task: JsonMapping, facets: JsonMapping) -> bool | None:
     """Whether the task's rows are in the group; None if it does not say."""
     shown = task.get("facets") or {}
     row = {"task": task.get("name"), "metadata": shown}

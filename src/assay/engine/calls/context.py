@@ -16,6 +16,7 @@ from assay.engine.calls.lanes import Lanes
 from assay.engine.calls.log import CallLog, PaidCall
 from assay.errors import LaneError, StoreError, UserError
 from assay.interfaces import Completion, Log, Message, Model, Request
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.store.keys import call_key, short
 from assay.threads import Threads
@@ -93,7 +94,7 @@ class RowContext:
         self._name = name
         self._model = model
         self._counts: dict[bytes, int] = {}
-        self._spans: list[dict[str, Any]] = []
+        self._spans: list[JsonObject] = []
         self._lock = threading.Lock()
 
     async def complete(
@@ -136,7 +137,7 @@ class RowContext:
             return self._around.calls.find(key.hex())
 
     def _new_call(
-        self, target: Model, step: str, messages: list[Message], params: dict[str, Any]
+        self, target: Model, step: str, messages: list[Message], params: JsonObject
     ) -> PaidCall:
         """Return a call with its key; equal ones have keys of their own however the row's steps
         interleave."""
@@ -177,8 +178,8 @@ class RowContext:
         )
 
     @contextmanager
-    def span(self, name: str, **data: Any) -> Generator[dict[str, Any]]:
-        record: dict[str, Any] = {
+    def span(self, name: str, **data: Any) -> Generator[JsonObject]:
+        record: JsonObject = {
             "name": name,
             "parent": _span.get(),
             "start": time.time(),

@@ -1,13 +1,12 @@
 """Why rows failed: for each task or scorer how many, the commonest reasons, and an item to look at."""
 
 import re
-from typing import Any
 
 import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Log
-from assay.records import Manifest
+from assay.records import JsonObject, Manifest
 
 FAILURES = "failures"  # where a manifest's metadata has them
 UNANSWERED = "the response of "  # how the error of a label begins that has no answer to look at
@@ -56,7 +55,7 @@ class _OutcomeRow(msgspec.Struct):
     error: str | None = None
 
 
-def failures_in(log: Log) -> list[dict[str, Any]]:
+def failures_in(log: Log) -> list[JsonObject]:
     """Return the failures of tasks or scorers that have errored rows, for a manifest."""
     from assay.store.table.decode import read_rows  # it takes numpy, and `assay ls` is to be quick
 

@@ -3,12 +3,11 @@
 Each owner (a task's or a scorer's row) has its own calls: equal prompts of two owners stay two samples.
 """
 
-from typing import Any
-
 import msgspec
 import numpy as np
 
 from assay.interfaces import Completion, Log, Message
+from assay.records import JsonObject
 from assay.store.keys import short
 from assay.store.table.columns import Table
 from assay.store.table.join import Lookup
@@ -24,7 +23,7 @@ class PaidCall(msgspec.Struct, kw_only=True):
     ordinal: int = 0
     model_name: str = ""
     messages: list[Message] = []
-    params: dict[str, Any] = {}
+    params: JsonObject = {}
     completion: Completion = msgspec.field(default_factory=Completion)
     seconds: float = 0.0
     timestamp: float = 0.0

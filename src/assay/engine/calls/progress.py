@@ -4,9 +4,10 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
+
+from assay.records import JsonObject
 
 logger = logging.getLogger("assay")
 # a program that wants the log adds its own; otherwise nothing is printed
@@ -48,7 +49,7 @@ class LaneProgress:
     ended: float | None = None
 
     def status(self) -> LaneStatus:
-        own: dict[str, Any] = {name: getattr(self, name) for name in LaneStatus.__struct_fields__}
+        own: JsonObject = {name: getattr(self, name) for name in LaneStatus.__struct_fields__}
         own["cost"] = None if self.unpriced else self.cost
         return LaneStatus(**own)
 

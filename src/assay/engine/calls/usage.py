@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from assay.interfaces import Completion, Log, Price
+from assay.records import JsonObject
 from assay.store.table.decode import read_rows
 
 USAGE, CALLS = "usage", "calls"  # where a manifest's metadata has what its rows and its calls used
@@ -39,7 +39,7 @@ class UsedCall(msgspec.Struct):
     completion: Used = msgspec.field(default_factory=Used)
 
 
-def usage_of(log: Log) -> dict[str, Any]:
+def usage_of(log: Log) -> JsonObject:
     """Of responses, by model, in order of name."""
     by_model = defaultdict[str, Usage](Usage)
     for _, row in read_rows(log, Used):
@@ -47,7 +47,7 @@ def usage_of(log: Log) -> dict[str, Any]:
     return msgspec.to_builtins(dict(sorted(by_model.items())))
 
 
-def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, dict[str, Any]]:
+def usage_of_calls(log: Log, owners: Iterable[str]) -> dict[str, JsonObject]:
     """Of the calls that some tasks or scorers made themselves: by owner, then by model."""
     wanted = set(owners)
     by_owner = defaultdict[str, defaultdict[str, Usage]](lambda: defaultdict(Usage))

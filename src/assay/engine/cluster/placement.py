@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -30,7 +29,7 @@ from assay.engine.experiment.experiment import BoundConfig, Experiment, Result
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
 from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
-from assay.records import Manifest
+from assay.records import JsonObject, Manifest
 from assay.store.lock import patient
 from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 
@@ -230,7 +229,7 @@ class Opening:
             created=time.time(),
         )
 
-    def _plan(self) -> dict[str, Any]:
+    def _plan(self) -> JsonObject:
         """Return the plan as this process has it, without touching the root."""
         experiment = self.experiment
         if experiment.config.dataset is None:
@@ -247,7 +246,7 @@ class Opening:
         again = ("transient", "errored") if experiment.options.retry_errors else ("transient",)
         return not experiment.config.resume or any(whole.counts.get(state) for state in again)
 
-    def _vouch(self) -> dict[str, Any]:
+    def _vouch(self) -> JsonObject:
         """Return the config as workers read it; that it is this user's word is remembered."""
         experiment = self.experiment
         with TemporaryDirectory(prefix="assay-") as folder:

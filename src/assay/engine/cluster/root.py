@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -17,7 +16,7 @@ from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest
 from assay.errors import UserError
 from assay.reading import is_remote
-from assay.records import ROWS_FILE, Manifest
+from assay.records import ROWS_FILE, JsonObject, Manifest
 from assay.store.files import write_file
 from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.mirror import local, push
@@ -108,17 +107,17 @@ def experiment_of(
         }
     config = load(data, need=generation.verb or "run")
     is_trusted(folder, config, _ACTING)
-    options: dict[str, Any] = {**generation.options, "output_dir": str(root.folder)}
+    options: JsonObject = {**generation.options, "output_dir": str(root.folder)}
     if generation.verb == "evaluate":
         return evaluate(list(generation.paths), config, environ=environ, **options)
     return Experiment(config, Options(**options), environ=environ)
 
 
-def plan_of(experiment: Experiment, bound: BoundConfig, dataset: Manifest | None) -> dict[str, Any]:
+def plan_of(experiment: Experiment, bound: BoundConfig, dataset: Manifest | None) -> JsonObject:
     """Return what determines the rows of an experiment: workers and drivers must agree on it."""
     options = {name: value for name in _NARROWING if (value := getattr(experiment.options, name))}
     scorers = [scorer_plan(scorer) | scorer.declared for scorer in bound.scorers]
-    plan: dict[str, Any] = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
+    plan: JsonObject = {"scorers": scorers, "seed": experiment.config.seed, "options": options}
     if bound.tasks:
         plan |= describe(bound.tasks, bound.samples, content_hash(dataset) if dataset else "")
         for identity in (task["identity"] for task in plan["tasks"]):
@@ -129,7 +128,7 @@ def plan_of(experiment: Experiment, bound: BoundConfig, dataset: Manifest | None
     return plan
 
 
-def refuse_differences(generation: Generation, plan: dict[str, Any], where: str) -> None:
+def refuse_differences(generation: Generation, plan: JsonObject, where: str) -> None:
     """Refuse to work on a plan that is not the generation's, and name what differs."""
     if plan_digest(plan) == generation.digest:
         return
@@ -143,7 +142,7 @@ def refuse_differences(generation: Generation, plan: dict[str, Any], where: str)
     )
 
 
-def _differences(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, list[str]]:
+def _differences(theirs: JsonObject, ours: JsonObject) -> dict[str, list[str]]:
     from assay.config.differences import by_name  # there are none, most often
 
     found: dict[str, list[str]] = {}

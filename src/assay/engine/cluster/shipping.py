@@ -15,7 +15,6 @@ from fnmatch import fnmatch
 from hashlib import blake2b, file_digest
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from assay import reading, usercode
 from assay.config import resolved
@@ -23,7 +22,7 @@ from assay.config.paths import NamedFile, named_files
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.trust import texts_in
 from assay.errors import ConfigError, StoreError, UserError
-from assay.records import ROWS_FILE
+from assay.records import ROWS_FILE, JsonMapping, JsonObject
 from assay.store.files import write_file
 from assay.store.shared.objects import Objects
 
@@ -95,7 +94,7 @@ def materialise(files: Mapping[str, str], objects: Objects, folder: Path) -> dic
     return {path: _write(files[path], objects, folder / path.lstrip("/")) for path in travelling}
 
 
-def with_local_paths(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[str, Any]:
+def with_local_paths(data: JsonMapping, paths: Mapping[str, str]) -> JsonObject:
     """The plain data of a config with the paths of this machine. Examples that are items of the dataset get it as a
     dataset of their own, so that the config's may be another one."""
     local = deepcopy({**data})
@@ -109,7 +108,7 @@ def with_local_paths(data: Mapping[str, Any], paths: Mapping[str, str]) -> dict[
     return local
 
 
-def variables(config: Mapping[str, Any]) -> list[str]:
+def variables(config: JsonMapping) -> list[str]:
     """The names of the variables that hold the secrets of the models of a config, as a plan has it."""
     return sorted(
         {name for text in texts_in(config.get("models")) for name in _VARIABLE.findall(text)}
@@ -119,7 +118,7 @@ def variables(config: Mapping[str, Any]) -> list[str]:
 # ---- where a config names files
 
 
-def _travelling(data: dict[str, Any]) -> Iterator[NamedFile]:
+def _travelling(data: JsonObject) -> Iterator[NamedFile]:
     """Yield the texts that may name a file that travels; none of them is part of a key."""
     for prompt in data.get("prompts") or ():
         if (few_shot := prompt.get("few_shot")) and data.get("dataset"):
@@ -129,7 +128,7 @@ def _travelling(data: dict[str, Any]) -> Iterator[NamedFile]:
             yield named
 
 
-def _staying(data: dict[str, Any]) -> Iterator[str]:
+def _staying(data: JsonObject) -> Iterator[str]:
     """Yield what must be on every machine at the same path: weights, stored datasets, images, and files that the
     parameters of user code name. The rows, or their keys, hold these paths."""
     for named in named_files(data):
@@ -146,7 +145,7 @@ def _staying(data: dict[str, Any]) -> Iterator[str]:
     yield from filter(_is_file, texts)
 
 
-def _plug_ins(data: dict[str, Any]) -> list[dict[str, Any]]:
+def _plug_ins(data: JsonObject) -> list[JsonObject]:
     return [*(data.get("evaluation_methods") or ()), *(data.get("metrics") or ())]
 
 
@@ -154,7 +153,7 @@ def _is_file(text: str) -> bool:
     return os.path.isabs(text) and "\0" not in text and os.path.isfile(text)
 
 
-def _images(template: Mapping[str, Any]) -> Iterator[str]:
+def _images(template: JsonMapping) -> Iterator[str]:
     for content in (turn.get("content") for turn in template.get("messages") or ()):
         yield from (
             (part["path"] for part in content if "path" in part)

@@ -16,7 +16,7 @@ from assay.engine.evaluate.judges import settle_judge
 from assay.engine.evaluate.people import PeoplesVerdicts, read_verdicts
 from assay.errors import UserError
 from assay.interfaces import Context, Model
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.store.keys import canonical, digest
 from assay.usercode import identity, is_built_in, marks_of
 
@@ -51,7 +51,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
 
     name: str
     function: Callable[..., Any]
-    params: dict[str, Any]
+    params: JsonObject
     identity: bytes
     form: Form
     mode: Mode
@@ -66,12 +66,12 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
     takes_sides: bool = False
     limit: int | None = None
     people: PeoplesVerdicts | None = None
-    judges: dict[str, Any] = {}
+    judges: JsonObject = {}
     lower_is_better: bool = False
-    declared: dict[str, Any] = {}
+    declared: JsonObject = {}
 
     @cached_property
-    def shown_params(self) -> dict[str, Any]:
+    def shown_params(self) -> JsonObject:
         """Return what its rows have in `metadata.evaluation`: its parameters; a judge's, which are
         long, are in the plan."""
         return {"params": self.params} if self.params and not self.judges else {}
@@ -93,7 +93,7 @@ class BoundScorer(msgspec.Struct, kw_only=True, dict=True):
         """Return whether a call takes several responses."""
         return self.form in ("match", "together")
 
-    def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, case: Case, context: Context | None) -> tuple[list[Any], JsonObject]:
         keywords = dict(self.params)
         if self.takes_context:
             keywords["context"] = context
@@ -116,7 +116,7 @@ def bind_scorer(
     function: Callable[..., Any],
     *,
     name: str = "",
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     timeout: float | None = None,
     models: Mapping[str, Model] | None = None,
     helpers: Sequence[str] = (),
@@ -139,7 +139,7 @@ def bind_scorer(
         given=_engine_arguments(form, batch),
     )
     defaults = {name: p.default for name, p in called.items()}
-    judges: dict[str, Any] = {}
+    judges: JsonObject = {}
     if marks.get("judge"):
         own = {name: defaults[name] for name in ("model", "prompt") if name in defaults}
         checked = settle_judge({**own, **checked}, known, helpers, base=base or Path(), where=where)
@@ -179,7 +179,7 @@ def _mode(function: Callable[..., Any], timeout: float | None) -> Mode:
     return "inline" if is_built_in(function) and timeout is None else "thread"
 
 
-def _score_fields(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def _score_fields(function: Callable[..., Any], name: str) -> JsonObject:
     """Return the fields of what a function declares of its scores."""
     marks = marks_of(function)
     scale = checked_scale(marks.get(SCALE))
@@ -229,7 +229,7 @@ class Binding(TypedDict):
     """What every scorer is bound with; see `bind_scorer`."""
 
     name: str
-    params: Mapping[str, Any]
+    params: JsonMapping
     timeout: float | None
     models: Mapping[str, Model]
     helpers: Sequence[str]
@@ -274,7 +274,7 @@ def bind_pairwise(
     )
 
 
-def _people(name: str, params: Mapping[str, Any], folder: Path, base: Path) -> BoundScorer:
+def _people(name: str, params: JsonMapping, folder: Path, base: Path) -> BoundScorer:
     """Nobody is called: what people have said is there, or is not. They see each pair once, in an order that is drawn,
     so that there is one seat."""
     unknown = [each for each in params if each != "labels"]

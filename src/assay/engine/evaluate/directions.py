@@ -10,7 +10,7 @@ import msgspec
 from assay import registry
 from assay.errors import UserError
 from assay.interfaces import Scale
-from assay.records import Manifest
+from assay.records import JsonObject, Manifest
 from assay.usercode import marks_of
 
 LOWER = "lower_is_better"
@@ -22,11 +22,11 @@ class Directions:
     some evaluations."""
 
     def __init__(self, manifests: Iterable[Manifest | None]) -> None:
-        self._plans: dict[str, dict[str, Any]] = {}
-        self._marks: dict[str, dict[str, Any]] = {}
+        self._plans: dict[str, JsonObject] = {}
+        self._marks: dict[str, JsonObject] = {}
         for manifest in manifests:
-            plan: dict[str, Any] = manifest.plan if manifest else {}
-            for entry in cast("list[dict[str, Any]]", plan.get("scorers") or []):
+            plan: JsonObject = manifest.plan if manifest else {}
+            for entry in cast("list[JsonObject]", plan.get("scorers") or []):
                 self._plans.setdefault(str(entry.get("name")), {}).update(entry)
 
     def lower(self, scorers: Iterable[str]) -> bool:
@@ -39,7 +39,7 @@ class Directions:
         scales = {checked_scale(self._of(name).get(SCALE)) for name in scorers if name}
         return scales.pop() if len(scales) == 1 else None
 
-    def _of(self, scorer: str) -> dict[str, Any]:
+    def _of(self, scorer: str) -> JsonObject:
         if scorer not in self._marks:
             function = None
             if scorer in registry.scorer.names():

@@ -6,7 +6,7 @@ hangs or returns nonsense gives an error row; a response that is an error, or wa
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, compress, repeat
 from typing import Any, Unpack
@@ -26,7 +26,7 @@ from assay.engine.run.artefact import ArtefactJob, input_of, new_manifest
 from assay.engine.run.plan import is_finished, plan_digest, refuse_repeated
 from assay.errors import BudgetError, Interrupted, LaneError, UserError
 from assay.interfaces import Store
-from assay.records import Evaluation, Manifest, row_count
+from assay.records import Evaluation, JsonMapping, JsonObject, Manifest, row_count
 from assay.store.index import ItemIndex
 from assay.store.keys import digest, seed_of
 from assay.threads import blocking
@@ -49,7 +49,7 @@ class Evaluator(Executor):
         dataset: str = "",
         retry_errors: bool | None = False,
         budget: int | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        metadata: JsonMapping | None = None,
     ) -> Manifest:
         """Return the evaluation's manifest, when every call has its rows. `dataset`: where the runs do not say it. With
         a `budget` only this many matches are played, those that tell most about who is better. `metadata` is for the
@@ -78,11 +78,11 @@ class Evaluator(Executor):
         id: str,
         dataset: str,
         budget: int | None = None,
-    ) -> tuple[str, dict[str, Any], str]:
+    ) -> tuple[str, JsonObject, str]:
         """Return the id of an evaluation, its plan, and the id of its dataset."""
         check_scorers(runs, scorers)
         inputs, source = self.inputs(runs, dataset)
-        plan: dict[str, Any] = {
+        plan: JsonObject = {
             "runs": inputs,
             "scorers": [scorer_plan(scorer) for scorer in scorers],
         }
@@ -92,7 +92,7 @@ class Evaluator(Executor):
         plan["scorers"] = [scorer_plan(scorer) | scorer.declared for scorer in scorers]
         return id, plan, source
 
-    def inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[dict[str, Any]], str]:
+    def inputs(self, runs: Sequence[str], dataset: str) -> tuple[list[JsonObject], str]:
         """Return what an evaluation of these runs is made from, and the id of its dataset."""
         inputs = [input_of(self.store, "run", run) for run in runs]
         sources = [dataset] if dataset else self._datasets_of(runs)
@@ -113,12 +113,12 @@ class Evaluator(Executor):
     def new_manifest(
         self,
         id: str,
-        plan: dict[str, Any],
+        plan: JsonObject,
         runs: Sequence[str],
         scorers: Sequence[BoundScorer],
         *,
         name: str,
-        metadata: Mapping[str, Any] | None,
+        metadata: JsonMapping | None,
     ) -> Manifest:
         """Return the manifest of an evaluation that begins, with what an earlier one remembers and what this one is to
         remember. A judge is kinder to its own answers: metrics of such rows say so."""
@@ -133,9 +133,9 @@ class Evaluator(Executor):
         return manifest
 
 
-def scorer_plan(scorer: BoundScorer) -> dict[str, Any]:
+def scorer_plan(scorer: BoundScorer) -> JsonObject:
     """Return what a plan says of a scorer."""
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "name": scorer.name,
         "identity": scorer.identity.hex(),
         "params": scorer.params,
@@ -353,7 +353,7 @@ def _inline(scorer: BoundScorer, calls: list[Call]) -> list[Result]:
 
 
 async def _each(
-    scorer: BoundScorer, bound: list[tuple[list[Any], dict[str, Any]]], around: Surroundings
+    scorer: BoundScorer, bound: list[tuple[list[Any], JsonObject]], around: Surroundings
 ) -> list[Result]:
     made = [partial(scorer.function, *positional, **keywords) for positional, keywords in bound]
     if scorer.mode == "thread":

@@ -7,12 +7,11 @@ text, and its identity holds who judges by which words.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Model
-from assay.records import Manifest
+from assay.records import JsonMapping, JsonObject, Manifest
 from assay.registry import nearest
 
 CALIBRATIONS = "calibrations"
@@ -21,13 +20,13 @@ PROMPTS = Path(__file__).parents[2] / "data" / "judges"
 
 
 def settle_judge(
-    params: Mapping[str, Any],
+    params: JsonMapping,
     models: Mapping[str, Model],
     helpers: Sequence[str],
     *,
     base: Path,
     where: str,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The parameters with `model` as a list of known names and `prompt` as its text."""
     settled = dict(params)
     only = next((each for each in (helpers, models) if len(each) == 1), ())
@@ -71,10 +70,10 @@ def prompt_text(prompt: str, *, base: Path, where: str) -> str:
 
 
 def own_answers(
-    judges: Mapping[str, Mapping[str, Mapping[str, Any]]], runs: Iterable[Manifest | None]
-) -> dict[str, Any]:
+    judges: Mapping[str, Mapping[str, JsonMapping]], runs: Iterable[Manifest | None]
+) -> JsonObject:
     """By scorer, the judged models that are their own judges: `judges` has the identities of each scorer's models."""
-    judged: dict[str, Any] = {}
+    judged: JsonObject = {}
     for run in runs:
         for task in (run.plan.get("tasks") or []) if run else []:
             identity = (task.get("identity") or {}).get("model")
@@ -89,7 +88,7 @@ def own_answers(
     return {scorer: names for scorer, names in found.items() if names}
 
 
-def _plain(identity: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(identity: JsonMapping) -> JsonObject:
     """Return it without what the model is called here, which does not matter."""
     return {key: value for key, value in identity.items() if key != "name"}
 
@@ -98,7 +97,7 @@ class Judges:
     """What the manifests of some evaluations say about their judges."""
 
     def __init__(self, manifests: Iterable[Manifest | None]) -> None:
-        self._calibrations: dict[str, dict[str, Any]] = {}
+        self._calibrations: dict[str, JsonObject] = {}
         self._own: dict[str, set[str]] = {}
         for manifest in manifests:
             found = manifest.metadata if manifest else {}
@@ -106,10 +105,10 @@ class Judges:
             for scorer, names in found.get(OWN_ANSWERS, {}).items():
                 self._own.setdefault(scorer, set()).update(names)
 
-    def calibration(self, label: str) -> dict[str, Any] | None:
+    def calibration(self, label: str) -> JsonObject | None:
         return self._calibrations.get(label)
 
-    def warning(self, scorers: Iterable[str], facets: Mapping[str, Any]) -> str | None:
+    def warning(self, scorers: Iterable[str], facets: JsonMapping) -> str | None:
         """That a judge of these rows judges its own answers."""
         own = {name for scorer in scorers for name in self._own.get(scorer, ())}
         shown = {

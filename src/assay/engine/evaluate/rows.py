@@ -12,7 +12,7 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.cases import Call, has_reasoning
 from assay.errors import CallError
 from assay.interfaces import Score
-from assay.records import Evaluation
+from assay.records import Evaluation, JsonObject
 from assay.usercode import raised
 
 Result = tuple[Any, BaseException | None]
@@ -22,7 +22,7 @@ Result = tuple[Any, BaseException | None]
 def rows_of(call: Call, result: Result | None, seconds: float) -> list[Evaluation]:
     """Return the rows of one call; a call without labels still leaves one, so that it is not made again."""
     scorer, kind = call.scorer, None
-    more: dict[str, Any] = scorer.shown_params
+    more: JsonObject = scorer.shown_params
     if scorer.strips_reasoning and has_reasoning(call.case.responses[0]):
         more = {**more, "reasoning_stripped": True}
     if call.settled is not None:
@@ -70,7 +70,7 @@ def _row(
     call: Call,
     score: Score,
     part: tuple[int, int],
-    more: dict[str, Any],
+    more: JsonObject,
     seconds: float,
     kind: str | None,
 ) -> Evaluation:
@@ -120,7 +120,7 @@ def _in_order(score: Score) -> tuple[tuple[str, str], float | None]:
     return (second, first), None if score.score is None else 1.0 - score.score
 
 
-def _storable(scores: list[Score], more: dict[str, Any]) -> tuple[list[Score], dict[str, Any]]:
+def _storable(scores: list[Score], more: JsonObject) -> tuple[list[Score], JsonObject]:
     """The labels as JSON values; TypeError or UnicodeError for what cannot be one."""
     for score in scores:
         score.label.encode()
@@ -149,7 +149,7 @@ def _error_of(error: BaseException) -> tuple[str, str]:
 # ---- what scorers return
 
 
-def labels_of(result: Any, scorer: BoundScorer) -> tuple[list[Score], dict[str, Any]]:
+def labels_of(result: Any, scorer: BoundScorer) -> tuple[list[Score], JsonObject]:
     """The labels in whatever a scorer returned, and its further fields; ValueError says what was wrong with it."""
     entries, more = [result], {}
     if isinstance(result, (list, tuple)):
@@ -177,7 +177,7 @@ def _refuse_repeated(labels: list[Score]) -> None:
         seen.add((score.label, score.players))
 
 
-def _further(result: dict[str, Any], *own: str) -> dict[str, Any]:
+def _further(result: JsonObject, *own: str) -> JsonObject:
     custom = result.get("custom_fields") or {}
     return {
         **{key: value for key, value in result.items() if key not in (*own, "custom_fields")},
@@ -213,7 +213,7 @@ def _label(label: Any, name: str) -> str:
     return name if label is None or label == "" else str(label)
 
 
-def _score(fields: dict[str, Any], label: str) -> Score:
+def _score(fields: JsonObject, label: str) -> Score:
     custom = fields.get("custom_fields")
     details = {
         key: value

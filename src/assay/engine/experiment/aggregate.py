@@ -3,12 +3,10 @@
 Rows are read where they are; what is made goes into one folder.
 """
 
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any
 
 import msgspec
 
@@ -20,12 +18,12 @@ from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import keyed_log, named_log
 from assay.engine.experiment.sources import ConfigSource, Source, config_of, keep_config
 from assay.reading import Paths
-from assay.records import ROWS_FILE, Kind, Manifest
+from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
 from assay.store.stores import FlatStore
 
-UNUSED: dict[str, Any] = {"dataset": None, "models": [], "tasks": [], "evaluation_methods": []}
+UNUSED: JsonObject = {"dataset": None, "models": [], "tasks": [], "evaluation_methods": []}
 
 
 def aggregate(
@@ -33,7 +31,7 @@ def aggregate(
     config: ConfigSource | None = None,
     *,
     output_dir: str | None = None,
-    overrides: Mapping[str, Any] | None = None,
+    overrides: JsonMapping | None = None,
     retry_errors: bool = False,
     workers: int = 1,
 ) -> Experiment:

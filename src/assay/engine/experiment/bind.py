@@ -26,6 +26,7 @@ from assay.engine.experiment.dataset import open_dataset as open_dataset
 from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
 from assay.interfaces import Model, Prompt, Task
+from assay.records import JsonMapping, JsonObject
 from assay.store.items import normalise_placed
 from assay.store.shared.mirror import remembered
 from assay.tasks.likelihood import ItemChoices
@@ -91,7 +92,7 @@ def bind_tasks(
     for entry in (entry for entry in config.models if not entry.helper):
         model, templates = models[entry.name], iter(prompts)
         timeout = entry.timeout or config.timeout
-        asked: dict[str, Any] = {"params": sampling(config, entry), "timeout": timeout}
+        asked: JsonObject = {"params": sampling(config, entry), "timeout": timeout}
         for number, source in enumerate(config.prompts):
             if source.requests:
                 make = registry.task.get("requests")
@@ -114,9 +115,7 @@ def bind_tasks(
     return tasks + problems.each("tasks", bind)
 
 
-def _likelihood_task(
-    prompt: Prompt, model: Model, asked: Mapping[str, Any], timeout: float
-) -> Task:
+def _likelihood_task(prompt: Prompt, model: Model, asked: JsonMapping, timeout: float) -> Task:
     make = registry.task.get("likelihood")
     params = registry.check_params(make, asked, reserved=["timeout"], given=2)
     return make(prompt, model, timeout=timeout, **params)
@@ -187,7 +186,7 @@ class BoundOutput(msgspec.Struct):
     """A format of `assay export` with its parameters, and where it writes to."""
 
     write: Callable[..., Any]
-    params: dict[str, Any]
+    params: JsonObject
     table: str
     path: str
 

@@ -25,7 +25,7 @@ from assay.datasets._shape import shape_rows
 from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
-from assay.records import Item, Manifest
+from assay.records import Item, JsonMapping, JsonObject, Manifest
 from assay.store.items import encode_item, normalise_placed
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
@@ -34,7 +34,7 @@ from assay.store.shared.mirror import named, push
 from assay.store.stores import FlatStore, directory_of
 from assay.usercode import marks_of
 
-Rows = Callable[[], Iterator[tuple[str, dict[str, Any]]]]
+Rows = Callable[[], Iterator[tuple[str, JsonObject]]]
 MOST_PROBLEMS = 5
 RESTED_NS = 2_000_000_000  # as coarse as the clock of any file system
 
@@ -53,7 +53,7 @@ def ingest(
     rows: Rows,
     *,
     prompts: Sequence[Checked] = (),
-    stamp: dict[str, Any] | None = None,
+    stamp: JsonObject | None = None,
     limit: int | None = None,
     name: str = "",
 ) -> Manifest:
@@ -79,7 +79,7 @@ def ingest(
     )
 
 
-def source_mark(source: Mapping[str, Any]) -> str:
+def source_mark(source: JsonMapping) -> str:
     """Return what tells a dataset's source, with all that decides what becomes of it, from
     others."""
     return digest("source", canonical(dict(source))).hex()
@@ -91,9 +91,9 @@ def put_dataset(
     content: str,
     count: int,
     *,
-    plan: dict[str, Any],
+    plan: JsonObject,
     name: str = "",
-    metadata: dict[str, Any] | None = None,
+    metadata: JsonObject | None = None,
 ) -> Manifest:
     """The manifest of a dataset whose items are stored; `content` is their hash."""
     old = store.manifest("dataset", id)
@@ -104,7 +104,7 @@ def put_dataset(
     return close_artefact(store, manifest)
 
 
-def file_stamp(path: Path) -> dict[str, Any]:
+def file_stamp(path: Path) -> JsonObject:
     """Return what tells that a file is still the one that was read: its times and inode, once it
     has rested. Until then an edit may leave them as they are, because clocks of file systems are
     coarse, and its content is hashed."""
@@ -116,7 +116,7 @@ def file_stamp(path: Path) -> dict[str, Any]:
     return {"path": named(path), "size": stat.st_size, **times}
 
 
-def content_stamp(path: Path) -> dict[str, Any]:
+def content_stamp(path: Path) -> JsonObject:
     """The same for a file whose rows must not be taken for new ones only because it was touched."""
     if path.is_dir():  # its reader says so
         return {"path": str(path)}
@@ -151,7 +151,7 @@ class _Ingest:
             raise ConfigError(self.problems, source="the dataset")
         self._check_ids(rows)
 
-    def media(self) -> dict[str, Any]:
+    def media(self) -> JsonObject:
         """The files that items show: a hash of their bytes, and what tells that they are still the same."""
         files = {
             content: path
@@ -206,12 +206,12 @@ def media_folder(source: DatasetConfig | None) -> str | None:
     return None if folders or glob.has_magic(folder) or reading.is_remote(folder) else folder
 
 
-def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, JsonObject]]:
     """(place, row) of every row of a config's dataset, one file after the other, then shaped as the config says."""
     return shape_rows(_rows_of(source, base), source)
 
 
-def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
+def stamp_of(source: DatasetConfig, base: Path) -> JsonObject | None:
     """Equal stamps mean equal rows; None where nothing can tell, as for a function."""
     read = registry.dataset.get(source.type, base=base, where="dataset.type")
     own = marks_of(read).get("stamp")
@@ -227,7 +227,7 @@ def stamp_of(source: DatasetConfig, base: Path) -> dict[str, Any] | None:
     return {**found, "dataset": msgspec.to_builtins(source)}
 
 
-def _rows_of(source: DatasetConfig, base: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows_of(source: DatasetConfig, base: Path) -> Iterator[tuple[str, JsonObject]]:
     read = registry.dataset.get(source.type, base=base, where="dataset.type")
     if source.type == "function":
         function = _function(source, base)
@@ -273,7 +273,7 @@ def _name(source: DatasetConfig) -> str:
     return name
 
 
-def _params(read: Callable[..., Any], source: DatasetConfig) -> dict[str, Any]:
+def _params(read: Callable[..., Any], source: DatasetConfig) -> JsonObject:
     keys = {"subset": source.subset, "revision": source.revision, "repository": source.repository}
     if source.split is not None and not source.split.ratio:
         keys["split"] = source.split.name
@@ -284,7 +284,7 @@ def _params(read: Callable[..., Any], source: DatasetConfig) -> dict[str, Any]:
 # ---- datasets that are stored for good
 
 
-def dataset_of(source: str, settings: Mapping[str, Any] | None = None) -> DatasetConfig:
+def dataset_of(source: str, settings: JsonMapping | None = None) -> DatasetConfig:
     """A dataset as a config would write it: a path, `hf:name`, `file.py:function`, with further keys of `dataset:`."""
     overrides = {f"dataset.{key}": value for key, value in (settings or {}).items()}
     # no model is asked

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -31,7 +30,7 @@ from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, con
 from assay.engine.experiment.trust import vouch_rows
 from assay.errors import ConfigError, UserError
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, Manifest
+from assay.records import ROWS_FILE, JsonMapping, JsonObject, Manifest
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, named, placed
@@ -44,7 +43,7 @@ def evaluate(
     config: ConfigSource | None = None,
     *,
     output_dir: str | None = None,
-    overrides: Mapping[str, Any] | None = None,
+    overrides: JsonMapping | None = None,
     retry_errors: bool = False,
     budget: int | None = None,
     environ: Mapping[str, str] | None = None,
@@ -56,7 +55,7 @@ def evaluate(
         source.log("run", "run a config first, or name a file with rows")
     changes = dict(overrides or {})
     names_dataset = config is not None or "dataset" in changes
-    unused: dict[str, Any] = {"tasks": []}
+    unused: JsonObject = {"tasks": []}
     if not names_dataset and "dataset" in sources[0].files:
         unused["dataset"] = None  # the folder's items do: the file that they came from may be gone
     options = Options(output_dir=str(_folder(sources, output_dir)), retry_errors=retry_errors)
@@ -113,7 +112,7 @@ class ExistingResponses(Experiment):
     def runs(self) -> list[str]:
         return [self.id] if len(self._runs) == 1 else [run.name for run in self._runs]
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         elsewhere = self._elsewhere()
         files = (str(file) for files in elsewhere.values() for file in each_of(files))
         if note := vouch_rows(self.folder, map(placed, files)):
@@ -206,9 +205,9 @@ class ExistingResponses(Experiment):
             )
         self.store.show("dataset", self.id, log, manifest)
 
-    def _elsewhere(self) -> dict[str, Any]:
+    def _elsewhere(self) -> JsonObject:
         """Return where the responses and the items are that did not come into the folder."""
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         for kind in ("run", "dataset"):
             own = self.folder / ROWS_FILE[kind]
             files = dict.fromkeys(named(run.files[kind]) for run in self._runs if kind in run.files)

@@ -42,7 +42,7 @@ from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
 from assay.errors import ConfigError, RunFailed, StoreError, UserError
 from assay.interfaces import Model, Store, Task
-from assay.records import ROWS_FILE, Kind, Manifest, MetricRow, row_count
+from assay.records import ROWS_FILE, JsonObject, Kind, Manifest, MetricRow, row_count
 from assay.shown import Shown
 from assay.store.items import decode_item
 from assay.store.lock import LOCK
@@ -360,7 +360,7 @@ class Experiment:
         """The ids of the runs to score."""
         return [self.id]
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """Return what the evaluation's manifest should remember."""
         return {}
 
@@ -479,7 +479,7 @@ def _errors_among(rows: Manifest) -> tuple[int, int]:
 def _with_options(config: Config, options: Options) -> tuple[Config, set[str]]:
     """The config with the command line's word, and the names of the models that run now (empty:
     all)."""
-    changes: dict[str, Any] = {}
+    changes: JsonObject = {}
     if options.output_dir:
         changes["output_dir"] = named(options.output_dir)
     if options.max_concurrency:

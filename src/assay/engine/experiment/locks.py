@@ -31,7 +31,7 @@ from assay.engine.experiment.trust import with_list
 from assay.engine.run.plan import content_hash
 from assay.errors import VERSION, RunFailed, UserError
 from assay.interfaces import Model, Task
-from assay.records import Manifest
+from assay.records import JsonMapping, JsonObject, Manifest
 from assay.shown import Shown
 from assay.store.files import write_file
 from assay.store.keys import canonical, digest
@@ -46,15 +46,13 @@ _HEAD = (
 _SEAL = re.compile(r"(?s)\A(.*\n)checksum: ([0-9a-f]{32})\n\Z")
 _LONGEST = 80
 
-Values = dict[str, Any]
-
 
 class Locked(Shown, kw_only=True):
     """What `assay lock` wrote, where, and whether that is new: `unchanged`, `written` or `changed`."""
 
     file: str
     state: str
-    lock: Values
+    lock: JsonObject
 
 
 class Drift(msgspec.Struct):
@@ -94,12 +92,12 @@ def lock_file(config: Config, given: str | Path | None = None) -> Path:
 # ---- the file
 
 
-def write_lock(file: Path, values: Values) -> None:
+def write_lock(file: Path, values: JsonObject) -> None:
     text = _HEAD + to_yaml(values)
     write_file(file, f"{text}checksum: {_checksum(text)}\n".encode(), private=False)
 
 
-def read_lock(file: Path) -> Values:
+def read_lock(file: Path) -> JsonObject:
     """The values of a lock; what is not one, was edited or is of a later version is refused."""
     try:
         text = reading.content(file).decode()
@@ -125,7 +123,7 @@ def read_lock(file: Path) -> Values:
         raise UserError(
             "this lock is damaged: it is not what was written", where=str(file), fix=fix
         )
-    return cast("Values", scalar(found[1]))
+    return cast("JsonObject", scalar(found[1]))
 
 
 def _checksum(text: str) -> str:
@@ -135,7 +133,7 @@ def _checksum(text: str) -> str:
 # ---- its values
 
 
-def values_of(experiment: Experiment) -> Values:
+def values_of(experiment: Experiment) -> JsonObject:
     """All that determines the numbers, in a fixed order."""
     config = experiment.config
     models = bind_usable(config, experiment.environ)
@@ -144,7 +142,7 @@ def values_of(experiment: Experiment) -> Values:
     scorers, metrics = bind.bind_scorers(config, models), bind.bind_metrics(config)
     with experiment.trial_store() as store:
         dataset = experiment.ingest(store) if config.dataset is not None else None
-    plain: Values = {
+    plain: JsonObject = {
         "assay_lock": _LOCK_VERSION,
         "name": config.name,
         "seed": config.seed,
@@ -169,16 +167,16 @@ def _functions_of(
     return [*(part.function for part in bound), *made, *map(type, models.values())]
 
 
-def _prompts(config: Config) -> list[Values]:
+def _prompts(config: Config) -> list[JsonObject]:
     prompts = enumerate(bind.bind_prompts(config), 1)
     return [{"name": p.name or f"prompt {number}", "hash": _hash(p.text)} for number, p in prompts]
 
 
-def _task(task: Task) -> Values:
+def _task(task: Task) -> JsonObject:
     return {"name": task.name, "hash": _hash([dict(task.identity), dict(task.facets)])}
 
 
-def _dataset(config: Config, manifest: Manifest | None) -> Values | None:
+def _dataset(config: Config, manifest: Manifest | None) -> JsonObject | None:
     source = config.dataset
     if manifest is None or source is None:
         return None
@@ -203,13 +201,13 @@ _SHAPE = (
 )
 
 
-def _models(experiment: Experiment, models: Mapping[str, Model]) -> list[Values]:
+def _models(experiment: Experiment, models: Mapping[str, Model]) -> list[JsonObject]:
     served, config = served_of(experiment.folder), experiment.config
     entries = [_model(config, models, number) for number in range(len(config.models))]
     return [{**entry, "served": served.get(entry["name"], UNKNOWN)} for entry in entries]
 
 
-def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:
+def _model(config: Config, models: Mapping[str, Model], number: int) -> JsonObject:
     entry = config.models[number]
     price, identity = price_of(config, entry), dict(models[entry.name].identity)
     return {
@@ -225,8 +223,8 @@ def _model(config: Config, models: Mapping[str, Model], number: int) -> Values:
     }
 
 
-def _scorer(scorer: BoundScorer) -> Values:
-    found: Values = {
+def _scorer(scorer: BoundScorer) -> JsonObject:
+    found: JsonObject = {
         "name": scorer.name,
         "hash": scorer.identity.hex(),
         "code": usercode.identity(scorer.function),
@@ -240,7 +238,7 @@ def _scorer(scorer: BoundScorer) -> Values:
     return found
 
 
-def _params(params: Mapping[str, Any]) -> Values:
+def _params(params: JsonMapping) -> JsonObject:
     """Parameters that are short are shown, texts and paths by their hashes."""
     return {name: _short_value(value) for name, value in params.items()}
 
@@ -275,7 +273,7 @@ class _Called(msgspec.Struct):
     completion: _Reported = msgspec.field(default_factory=_Reported)
 
 
-def served_of(folder: Path) -> dict[str, Values]:
+def served_of(folder: Path) -> dict[str, JsonObject]:
     """By model the names and fingerprints that servers gave in a folder's rows and calls."""
     found: dict[str, tuple[set[str], set[str]]] = {}
 
@@ -295,7 +293,7 @@ def served_of(folder: Path) -> dict[str, Values]:
     }
 
 
-def _keep_served(values: Values, before: Values) -> None:
+def _keep_served(values: JsonObject, before: JsonObject) -> None:
     """Keep what is known of a server while its model is the same."""
     known = {model["name"]: model for model in before.get("models") or ()}
     for model in values["models"]:
@@ -307,7 +305,7 @@ def _keep_served(values: Values, before: Values) -> None:
 # ---- drift
 
 
-def drift(locked: Values, now: Values) -> list[Drift]:
+def drift(locked: JsonObject, now: JsonObject) -> list[Drift]:
     """Return the places where two locks differ, but for what servers report."""
     before, after = dict(_leaves(locked)), dict(_leaves(now))
     places = dict.fromkeys((*before, *after))
@@ -321,14 +319,14 @@ def drift(locked: Values, now: Values) -> list[Drift]:
 def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
     """Every leaf with its place; entries of lists are called by their names."""
     if isinstance(value, dict) and value:
-        for name, part in cast("Values", value).items():
+        for name, part in cast("JsonObject", value).items():
             yield from _leaves(part, f"{place}.{name}" if place else str(name))
     elif (
         isinstance(value, list)
         and value
         and all(isinstance(part, dict) for part in cast("list[Any]", value))
     ):
-        for part in cast("list[Values]", value):
+        for part in cast("list[JsonObject]", value):
             yield from _leaves(
                 {name: inner for name, inner in part.items() if name != "name"},
                 f"{place}.{part['name']}",
@@ -372,7 +370,7 @@ class LockedExperiment(Experiment):
         self._check_served(locked)
         return result
 
-    def _refuse_drift(self, locked: Values) -> None:
+    def _refuse_drift(self, locked: JsonObject) -> None:
         if locked.get("name") != self.config.name:
             what = f"this is the lock of {locked.get('name')!r}, and the config is {self.config.name!r}"
             raise UserError(
@@ -394,10 +392,10 @@ class LockedExperiment(Experiment):
             fix=f"undo these changes, or accept them: assay lock {self.config.source}",
         )
 
-    def _check_served(self, locked: Values) -> None:
+    def _check_served(self, locked: JsonObject) -> None:
         """Refuse servers that report what is not locked; what was unknown is locked now."""
         reported, differ = served_of(self.folder), list[str]()
-        models: list[Values] = [{**model} for model in locked.get("models") or ()]
+        models: list[JsonObject] = [{**model} for model in locked.get("models") or ()]
         for model in models:
             now = reported.get(model["name"])
             if now is None:

@@ -20,6 +20,7 @@ from assay.config import Config, ModelConfig, environment, secret, where
 from assay.config.providers import factory_params, is_own, provider_of
 from assay.errors import AssayError, CallError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Likelihoods, Limits, Model, Price, Request
+from assay.records import JsonMapping, JsonObject
 
 T = TypeVar("T")
 DEFAULT_CONCURRENCY = 64
@@ -82,7 +83,7 @@ def bind_model(config: Config, entry: ModelConfig, variables: Mapping[str, str])
     return factory(entry.name, **registry.check_params(factory, params))
 
 
-def sampling(config: Config, entry: ModelConfig) -> dict[str, Any]:
+def sampling(config: Config, entry: ModelConfig) -> JsonObject:
     """The sampling parameters of a model. How an answer comes does not change it: `stream` is the model's."""
     return {
         key: value
@@ -91,7 +92,7 @@ def sampling(config: Config, entry: ModelConfig) -> dict[str, Any]:
     }
 
 
-def _with_secrets(params: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, Any]:
+def _with_secrets(params: JsonMapping, variables: Mapping[str, str]) -> JsonObject:
     """The parameters of a model, and of the one that it wraps, with what their references stand for."""
     found = dict(params)
     if isinstance(found.get("api_key"), str):
@@ -188,7 +189,7 @@ class StandIn:
 
     def __init__(self, config: Config, entry: ModelConfig, error: Callable[[], CallError]) -> None:
         self.name = entry.name
-        self.identity: Mapping[str, Any] = {"name": entry.name}
+        self.identity: JsonMapping = {"name": entry.name}
         self._error = error
         with suppress(AssayError):
             model = bind_model(config, entry, _AnySecret())

@@ -15,7 +15,7 @@ from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.rows import labels_of
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Log, Task
-from assay.records import Evaluation, Item, Response
+from assay.records import Evaluation, Item, JsonObject, Response
 from assay.registry import nearest, parameters
 from assay.store.table.decode import read_rows
 from assay.store.table.facets import find_in_item
@@ -195,7 +195,7 @@ def _facets(metric: BoundMetric, tasks: Sequence[Task], items: Sequence[Item]) -
 
 
 def _has(item: Item, facet: str) -> bool:
-    row: dict[str, Any] = {**item.extra, **msgspec.structs.asdict(item)}
+    row: JsonObject = {**item.extra, **msgspec.structs.asdict(item)}
     return find_in_item(row, facet) is not UNSET
 
 

@@ -18,7 +18,7 @@ import msgspec
 from assay.engine.experiment.sources import Source, source_in
 from assay.errors import COMMAND, AssayError, UserError, shown
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, Kind
+from assay.records import ROWS_FILE, JsonObject, Kind
 from assay.store.files import walk_folders
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
@@ -178,7 +178,7 @@ def _kind_of(path: Path) -> Kind:
     row: Any = None
     with suppress(msgspec.DecodeError):
         row = msgspec.json.decode(next((line for _, line in FileLog(path).scan()), b"{}"))
-    fields = cast("dict[str, Any]", row) if isinstance(row, dict) else {}
+    fields = cast("JsonObject", row) if isinstance(row, dict) else {}
     for kind, marks in _MARKS.items():
         if any(mark in fields for mark in marks):
             return kind

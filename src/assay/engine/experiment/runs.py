@@ -4,7 +4,6 @@ rows that earlier evaluations have; and a folder that shows rows of other places
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,7 @@ from assay.engine.experiment.resolve import find_source, name_apart
 from assay.engine.experiment.sources import Source, elsewhere
 from assay.errors import UserError
 from assay.interfaces import Store
-from assay.records import Item, Manifest
+from assay.records import Item, JsonObject, Manifest
 from assay.store.index import content_hash
 from assay.store.items import decode_item, encode_item
 from assay.store.keys import canonical, digest, short
@@ -81,7 +80,7 @@ def unite_items(store: Store, id: str, files: Sequence[Path], fix: str = _ONE_DA
     return ingest(store, id, lambda: _united_rows(files, fix), stamp=stamp)
 
 
-def _united_rows(files: Sequence[Path], fix: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _united_rows(files: Sequence[Path], fix: str) -> Iterator[tuple[str, JsonObject]]:
     ids, items = Seen(), Seen()
     for file in files:
         for number, (_, line) in enumerate(FileLog(file).scan(), 1):

@@ -3,9 +3,7 @@
 Rows are read where they are. A folder that was evaluated from rows elsewhere remembers in its manifest where those are.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -13,12 +11,12 @@ from assay.config import Config, Need, load
 from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
 from assay.errors import UserError
-from assay.records import ROWS_FILE, Kind, Manifest
+from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import placed, refresh
 from assay.store.stores import FolderStore, read_manifests
 
-ConfigSource = str | Path | Mapping[str, Any] | Config
+ConfigSource = str | Path | JsonMapping | Config
 _ANSWERS: tuple[Kind, ...] = ("run", "evaluation")
 # the key of an evaluation's metadata under which the files are that it was made from
 ELSEWHERE = "rows"
@@ -36,7 +34,7 @@ class Source(msgspec.Struct, kw_only=True):
     folder: Path | None = None
     more: dict[Kind, list[Path]] = {}
     examined: dict[Path, Evidence] = {}
-    facts: dict[str, Any] = {}
+    facts: JsonObject = {}
 
     @property
     def place(self) -> str:
@@ -171,7 +169,7 @@ def _exists(file: Path) -> bool:
 
 
 def config_of(
-    config: ConfigSource | None, source: Source, need: Need, overrides: Mapping[str, Any]
+    config: ConfigSource | None, source: Source, need: Need, overrides: JsonMapping
 ) -> Config:
     if isinstance(config, Config):
         return config

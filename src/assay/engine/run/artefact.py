@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.engine.calls.failures import FAILURES, failures_in
 from assay.engine.calls.stop import Stop
@@ -13,7 +13,7 @@ from assay.engine.run.plan import plan_digest
 from assay.errors import UserError
 from assay.interfaces import Store
 from assay.parameters import nearest
-from assay.records import Kind, Manifest
+from assay.records import JsonObject, Kind, Manifest
 from assay.store.seal import seal
 from assay.store.sync import GroupSync
 
@@ -25,11 +25,11 @@ def new_manifest(
     old: Manifest | None,
     kind: Kind,
     id: str,
-    plan: dict[str, Any],
+    plan: JsonObject,
     *,
     name: str = "",
     digest: str = "",
-    inputs: Iterable[dict[str, Any]] = (),
+    inputs: Iterable[JsonObject] = (),
 ) -> Manifest:
     """Return the manifest of rows that are about to be made. It goes on with the name and the age
     of `old`, which is that of earlier ones."""
@@ -46,7 +46,7 @@ def new_manifest(
     )
 
 
-def input_of(store: Store, kind: Kind, id: str) -> dict[str, Any]:
+def input_of(store: Store, kind: Kind, id: str) -> JsonObject:
     """Return what another artefact's manifest says of this one, which it is made from."""
     manifest, segments = store.manifest(kind, id), store.log(kind, id).segments()
     if manifest is None and not segments:
@@ -54,7 +54,7 @@ def input_of(store: Store, kind: Kind, id: str) -> dict[str, Any]:
         raise UserError(f"there is no {kind} {id!r}", fix=known)
     stats = [(segment.name, segment.size, segment.mtime_ns) for segment in segments]
     digest = manifest.digest if manifest else ""
-    entry: dict[str, Any] = {"kind": kind, "id": id, "digest": digest, "rows": stats}
+    entry: JsonObject = {"kind": kind, "id": id, "digest": digest, "rows": stats}
     if partial := partial_of([manifest]):
         entry[PARTIAL] = partial
     return entry

@@ -9,7 +9,7 @@ import msgspec
 from assay.engine.calls.budget import prompt_tokens, text_tokens
 from assay.errors import UserError
 from assay.interfaces import Log, Request, Task, Work
-from assay.records import Item, Manifest
+from assay.records import Item, JsonObject, Manifest
 from assay.store.keys import canonical, digest, response_key
 from assay.store.seal import is_unchanged
 from assay.usercode import raised
@@ -94,7 +94,7 @@ def content_hash(dataset: Manifest) -> str:
     return dataset.digest + dataset.metadata.get("media_hash", "")
 
 
-def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str, Any]:
+def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> JsonObject:
     """The plan as a manifest keeps it: enough to recognise it, and to know later what was asked."""
     return {
         "dataset": dataset_hash,
@@ -106,7 +106,7 @@ def describe(tasks: Sequence[Task], samples: int, dataset_hash: str) -> dict[str
     }
 
 
-def plan_digest(plan: dict[str, Any]) -> str:
+def plan_digest(plan: JsonObject) -> str:
     """Equal digests mean equal cells with equal keys. Facets count: they are written into the rows."""
     return digest("plan", canonical(plan)).hex()
 

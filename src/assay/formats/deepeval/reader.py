@@ -4,7 +4,7 @@ No model was asked by deepeval: the answers came with the test cases.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Row,
     content_id,
     count_of,
     encoded_names,
@@ -34,7 +33,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.readers._results import JsonResults, first_filled, pass_rate, response_of
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonMapping, JsonObject, Response
 from assay.registry import reader
 
 _BEGINS = re.compile(
@@ -116,7 +115,7 @@ class TestCase(msgspec.Struct, gc=False, rename="camel"):
     tags: list[Any] | None = None
     success: bool | None = None
     metrics_data: list[MetricData] | None = None
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
     turns: list[Turn] | None = None
     scenario: str | None = None
     expected_outcome: str | None = None
@@ -189,12 +188,12 @@ class TestRun(JsonResults):
         self._owners: dict[
             str, str
         ] = {}  # by the name of a case: the content of the first that has it
-        self._facts: Row = {}
-        self._scores: list[Row] = []
+        self._facts: JsonObject = {}
+        self._scores: list[JsonObject] = []
         self.odd["unnamed"] = self._model == "unnamed"
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         return {"read_from": ["a test run of deepeval"], "agents": [self._model], **self._facts}
 
     def cases(self) -> Iterator[ForeignCase]:
@@ -228,7 +227,7 @@ class TestRun(JsonResults):
 
     # ---- the rows of a test case
 
-    def _case(self, test: TestCase, raw: Mapping[str, Any]) -> ForeignCase:
+    def _case(self, test: TestCase, raw: JsonMapping) -> ForeignCase:
         item = _question(test) if test.turns is None else _conversation(test)
         id, new = self._item_id(test.name, item)
         response = self._response(test, raw, id)
@@ -236,7 +235,7 @@ class TestRun(JsonResults):
         labels = self._labels(test, raw, response)
         return ForeignCase({"id": id, **item} if new else None, response, labels)
 
-    def _item_id(self, name: str, item: Row) -> tuple[str, bool]:
+    def _item_id(self, name: str, item: JsonObject) -> tuple[str, bool]:
         """Return the name of a case if a person gave it, and no other case has it; else an id from the content. Whether
         it is new comes with it."""
         content = content_id(item["data"], item["ground_truth"])
@@ -246,11 +245,11 @@ class TestRun(JsonResults):
         new = self.items.add(name, content)
         return (name if is_owner else f"{name}~{content[:8]}"), new
 
-    def _response(self, test: TestCase, raw: Mapping[str, Any], id: str) -> Response:
+    def _response(self, test: TestCase, raw: JsonMapping, id: str) -> Response:
         answer, calls, passages = _answer_of(test)
         sample = self.repeats.count(id)
         read, written = test.input_token_count, test.output_token_count
-        metadata: Row = {"model_id": self._model, "finish_reason": None, "response_id": None}
+        metadata: JsonObject = {"model_id": self._model, "finish_reason": None, "response_id": None}
         if passages is not None:
             metadata["retrieved_docs"] = passages
         if rest := self.rest.of(raw, _PLACED, _KNOWN):
@@ -276,9 +275,7 @@ class TestRun(JsonResults):
             row.outcome, row.error = "errored", "the test case has no answer"
         return row
 
-    def _labels(
-        self, test: TestCase, raw: Mapping[str, Any], response: Response
-    ) -> list[Evaluation]:
+    def _labels(self, test: TestCase, raw: JsonMapping, response: Response) -> list[Evaluation]:
         passed = test.success
         verdict = _label(response, _VERDICT, "deepeval", passed, passed)
         if passed is None:
@@ -295,9 +292,9 @@ class TestRun(JsonResults):
         return labels
 
     def _label_of_metric(
-        self, response: Response, label: str, metric: MetricData, raw: Row
+        self, response: Response, label: str, metric: MetricData, raw: JsonObject
     ) -> Evaluation:
-        details: Row = {} if metric.reason is None else {"explanation": metric.reason}
+        details: JsonObject = {} if metric.reason is None else {"explanation": metric.reason}
         details |= self.rest.of(raw, _PLACED_OF_METRIC, _KNOWN_OF_METRIC, "metricsData.")
         scorer = f"deepeval.{metric.name}"
         row = _label(response, label, scorer, metric.success, metric.score)
@@ -324,7 +321,7 @@ class TestRun(JsonResults):
         """Return how many test cases have passed, and failed; none where the run does not say both."""
         return _numbers(self._facts, "testPassed", "testFailed")
 
-    def _of_metric(self, entry: Row) -> list[Headline]:
+    def _of_metric(self, entry: JsonObject) -> list[Headline]:
         """Return the mean of the scores that there are, and the passes of all, failures among them."""
         label = str(entry.get("metric"))
         total = self._totals.get(label)
@@ -344,7 +341,7 @@ class TestRun(JsonResults):
         return made + pass_rate(label, counts, failed_as=0.0, ours=ours)
 
 
-def _numbers(fields: Row, *names: str) -> list[float]:
+def _numbers(fields: JsonObject, *names: str) -> list[float]:
     """Return these fields, if all of them are numbers; else none."""
     values = [number_of(fields.get(name)) for name in names]
     return [value for value in values if value is not None] if None not in values else []
@@ -377,14 +374,14 @@ def _label(
 # ---- the parts of a test case
 
 
-def _question(test: TestCase) -> Row:
+def _question(test: TestCase) -> JsonObject:
     return _item(test, {"input": test.input}, test.expected_output)
 
 
-def _conversation(test: TestCase) -> Row:
+def _conversation(test: TestCase) -> JsonObject:
     """Return the item of a conversation: what it is about; without a scenario, what the user said."""
     said = [turn.content for turn in test.turns or () if turn.role == "user"]
-    data: Row = {"input": test.scenario or "".join(said[:1])}
+    data: JsonObject = {"input": test.scenario or "".join(said[:1])}
     if test.scenario is None and len(said) > 1:
         data["user_turns"] = said
     if test.user_description:
@@ -392,7 +389,7 @@ def _conversation(test: TestCase) -> Row:
     return _item(test, data, test.expected_outcome)
 
 
-def _item(test: TestCase, data: Row, truth: Any) -> Row:
+def _item(test: TestCase, data: JsonObject, truth: Any) -> JsonObject:
     if test.context:
         data["context"] = test.context
     metadata = dict(test.metadata or {})
@@ -418,15 +415,15 @@ def _together(lists: Iterable[list[Any] | None]) -> list[Any] | None:
     return [entry for each in lists for entry in each or ()] or None
 
 
-def _messages(test: TestCase) -> list[Row] | None:
+def _messages(test: TestCase) -> list[JsonObject] | None:
     """Return the turns of a conversation up to its last answer, which is the response."""
     if test.turns is None:
         return None
     answers = [number for number, turn in enumerate(test.turns) if turn.role == "assistant"]
     before = test.turns[: answers[-1]] if answers else test.turns
-    messages: list[Row] = []
+    messages: list[JsonObject] = []
     for turn in before:
-        message: Row = {"role": turn.role, "content": turn.content}
+        message: JsonObject = {"role": turn.role, "content": turn.content}
         if calls := _calls(turn.tools_called):
             message["tool_calls"] = calls
         messages.append(message)

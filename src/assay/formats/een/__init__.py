@@ -4,7 +4,7 @@ They make an ordinary config, which the ordinary engine runs: nothing is run or 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -12,11 +12,12 @@ from typing import Any, Self
 from msgspec import to_builtins
 
 from assay import api
+from assay.records import JsonMapping, JsonObject
 
 _NO_STATUS = {"mode": "inference", "total_samples": 0, "processed_samples": 0, "errors": []}
 
 
-class ConfigEntry(dict[str, Any]):
+class ConfigEntry(JsonObject):
     """An entry of a config: a model, an evaluation method or a metric."""
 
     @property
@@ -28,7 +29,7 @@ class ConfigEntry(dict[str, Any]):
         return cls(name=name)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Self:
+    def from_config(cls, config: JsonMapping) -> Self:
         return cls(config)
 
     from_dict = from_config
@@ -64,21 +65,17 @@ class EvalWorkflow:
         evaluation_methods: Sequence[Any] | None = None,
         metrics: Sequence[Any] | None = None,
         *,
-        config: str | Path | Mapping[str, Any] | None = None,
+        config: str | Path | JsonMapping | None = None,
         **settings: Any,
     ) -> None:
         lists = {"models": models, "evaluation_methods": evaluation_methods, "metrics": metrics}
         given = {**lists, "dataset": dataset, **settings}
         self._source = {"name": "een"} if config is None else config
-        self._keys: dict[str, Any] = {
-            key: value for key, value in given.items() if value is not None
-        }
+        self._keys: JsonObject = {key: value for key, value in given.items() if value is not None}
         self._result: api.Result | None = None
 
     @classmethod
-    def from_config(
-        cls, config_path: str | Path, overrides: Mapping[str, Any] | None = None
-    ) -> Self:
+    def from_config(cls, config_path: str | Path, overrides: JsonMapping | None = None) -> Self:
         return cls(config=config_path, **(overrides or {}))
 
     def add_models(self, models: Sequence[Any]) -> Self:
@@ -113,7 +110,7 @@ class EvalWorkflow:
         from assay.config import load
 
         keys = dict(self._keys)
-        sampling: dict[str, Any] = keys.pop("sample_params", {})
+        sampling: JsonObject = keys.pop("sample_params", {})
         changes = {f"sample_params.{name}": value for name, value in sampling.items()}
         self._result = api.run(load(self._source, arguments=keys, overrides=changes))
         return self._result
@@ -129,7 +126,7 @@ class EvalWorkflow:
     def is_complete(self) -> bool:
         return self.status.mode == "complete"
 
-    def get_results(self) -> dict[str, Any] | None:
+    def get_results(self) -> JsonObject | None:
         """Return the labels, metrics and status of the last run; None before it."""
         if self._result is None:
             return None

@@ -6,6 +6,8 @@ that changes no result in the original either is left out.
 
 from typing import Any
 
+from assay.records import JsonObject
+
 _MODEL_TYPES = (None, "openai", "vllm", "llama.cpp")
 _SAMPLING = ("temperature", "max_tokens", "top_p", "top_k", "seed", "stop")
 _DOCKER = {"docker_image": "image", "gpu_count": "gpus"}
@@ -26,7 +28,7 @@ _SECTIONS = {
 }
 
 
-def translate(data: dict[str, Any]) -> None:
+def translate(data: JsonObject) -> None:
     """Write the keys of a config as Assay has them."""
     for section, names in _SECTIONS.items():
         holder = data.get(section)
@@ -44,27 +46,27 @@ def translate(data: dict[str, Any]) -> None:
         _translate_dataset(dataset, data)
 
 
-def _mappings(entries: Any) -> list[dict[str, Any]]:
+def _mappings(entries: Any) -> list[JsonObject]:
     listed = entries if isinstance(entries, list) else [entries]
     return [entry for entry in listed if isinstance(entry, dict)]
 
 
-def _rename(holder: dict[str, Any], names: dict[str, str]) -> None:
+def _rename(holder: JsonObject, names: dict[str, str]) -> None:
     for old, new in names.items():
         if old in holder and new not in holder:
             holder[new] = holder.pop(old)
 
 
-def _translate_model(model: dict[str, Any]) -> None:
+def _translate_model(model: JsonObject) -> None:
     """`config` has sampling parameters beside the rest, and `docker` the flags of the server."""
-    config: dict[str, Any] = next(iter(_mappings(model.get("config"))), {})
+    config: JsonObject = next(iter(_mappings(model.get("config"))), {})
     own = model.get("inference", config.get("inference", {}))
     if isinstance(own, dict) and config.keys() & {*_SAMPLING}:
         sampling = {name: config.pop(name) for name in _SAMPLING if name in config}
         model["inference"] = sampling | own
     _rename(config, {"model": "model_name"})
     _rename(model, {"docker_params": "docker"})
-    given: dict[str, Any] = {}
+    given: JsonObject = {}
     for layer in (config, model):
         given |= {name: str(layer.pop(key)) for key, name in _DOCKER.items() if key in layer}
     for docker in _mappings(model.get("docker") or given or None):
@@ -72,7 +74,7 @@ def _translate_model(model: dict[str, Any]) -> None:
         config.setdefault("model_path", config.get("model_name"))
 
 
-def _container(docker: dict[str, Any]) -> dict[str, Any]:
+def _container(docker: JsonObject) -> JsonObject:
     """Return the container's keys, with all others as flags of its server, as in the original."""
     from assay.models._local_openai import Docker
 
@@ -87,7 +89,7 @@ def _container(docker: dict[str, Any]) -> dict[str, Any]:
     return {**known, "args": [*flags, *known.get("args", ())]} if flags else known
 
 
-def _translate_method(entry: dict[str, Any]) -> None:
+def _translate_method(entry: JsonObject) -> None:
     _rename(entry, {"config": "params"})
     if isinstance(function := entry.get("function"), str):
         del entry["function"]
@@ -103,7 +105,7 @@ def _translate_method(entry: dict[str, Any]) -> None:
             _rename(params, _PARAMS)
 
 
-def _translate_dataset(dataset: dict[str, Any], data: dict[str, Any]) -> None:
+def _translate_dataset(dataset: JsonObject, data: JsonObject) -> None:
     _rename(dataset, _DATASET)
     field = dataset.get("input_field")
     if isinstance(field, str) and field.isidentifier():

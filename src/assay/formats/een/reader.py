@@ -1,14 +1,14 @@
 """EEN's files: `responses.jsonl` and `evaluation_results.jsonl` with EEN's fields, in a folder without a manifest."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
-from assay.records import ROWS_FILE, Evaluation, Response
+from assay.records import ROWS_FILE, Evaluation, JsonMapping, Response
 from assay.registry import reader
 from assay.store.index import id_number
 from assay.store.keyset import Seen
@@ -50,11 +50,11 @@ class EenFiles:
         ]
 
     @property
-    def source(self) -> Mapping[str, Any]:
+    def source(self) -> JsonMapping:
         return {"format": "een", "files": [content_stamp(file.absolute()) for file in self._files]}
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         return {"read_from": [file.name for file in self._files]}
 
     def cases(self) -> Iterator[ForeignCase]:

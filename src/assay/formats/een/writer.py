@@ -7,14 +7,14 @@ import msgspec
 from assay.analysis.look.export import TABLES, Export
 from assay.engine.experiment.imports.own_folder import blocks_of
 from assay.errors import UserError
-from assay.records import ROWS_FILE, Evaluation, Response
+from assay.records import ROWS_FILE, Evaluation, JsonObject, Response
 from assay.registry import writer
 from assay.store.ledger import check_replaceable, write_named
 
 
 def _een(kind: type[msgspec.Struct], last: str) -> Any:
     """The row with EEN's fields, which come first: the decoder leaves out all others."""
-    types: dict[str, Any] = get_type_hints(kind)
+    types: JsonObject = get_type_hints(kind)
     names = kind.__struct_fields__[: kind.__struct_fields__.index(last) + 1]
     fields = [
         (name, types[name], getattr(kind(item_id=""), name)) for name in names if name != "item_id"

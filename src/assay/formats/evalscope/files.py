@@ -12,14 +12,9 @@ from typing import Literal
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    Row,
-    files_below,
-    head_of,
-    json_row,
-    unknown_version,
-)
+from assay.engine.experiment.imports.foreign import files_below, head_of, json_row, unknown_version
 from assay.readers._results import small_yaml
+from assay.records import JsonObject
 from assay.store.table.decode import row_decoder
 
 Kind = Literal["predictions", "reviews", "reports"]
@@ -31,7 +26,7 @@ _SAMPLES: tuple[Kind, Kind] = ("predictions", "reviews")
 
 
 class _Score(msgspec.Struct):
-    value: Row = {}
+    value: JsonObject = {}
 
 
 class _Scored(msgspec.Struct):
@@ -60,7 +55,7 @@ class RunFiles(msgspec.Struct, kw_only=True, dict=True):
     reports: list[Path]
 
     @cached_property
-    def config(self) -> Row:
+    def config(self) -> JsonObject:
         """Return the settings of the run; empty if they cannot be read."""
         return small_yaml(self.folder / "configs" / "task_config.yaml")
 
@@ -118,7 +113,7 @@ def _samples_of(root: Path, reports: Collection[Path]) -> list[Path]:
     return [file for file in files if file.stem.startswith(stems)]
 
 
-def read_report(file: Path) -> Row:
+def read_report(file: Path) -> JsonObject:
     """Return a report; one of a newer version is refused."""
     try:
         report = json_row(reading.content(file)) if file.stat().st_size <= _LARGEST else {}
@@ -157,7 +152,7 @@ class SampleLines:
             with reading.opened(self.file) as file:
                 yield from file
 
-    def rows(self, indices: list[int]) -> Iterator[Row]:
+    def rows(self, indices: list[int]) -> Iterator[JsonObject]:
         """Yield the rows with these numbers, empty for those that the file does not have."""
         if self.file is None:
             yield from ({} for _ in indices)

@@ -11,7 +11,6 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Row,
     fields_of,
     without_secrets,
 )
@@ -26,7 +25,7 @@ from assay.formats.evalscope.rows import (
 )
 from assay.formats.evalscope.scores import Sums
 from assay.readers._results import FileResults
-from assay.records import Evaluation
+from assay.records import Evaluation, JsonObject
 from assay.registry import reader
 
 _SETTINGS = (
@@ -87,7 +86,7 @@ class EvalscopeRun(FileResults):
         return (dataset, part.stem[len(dataset) + 1 :]) if dataset else (part.stem, "")
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         config = self.run.config
         settings = {name: config[name] for name in _SETTINGS if config.get(name) is not None}
         executed = {
@@ -166,7 +165,7 @@ class EvalscopeRun(FileResults):
         repeats = self._repeats()
         order = list(dict.fromkeys([*predictions.places, *reviews.places]))
         groups = {index // repeats for index in lost}
-        items: dict[int, Row] = {}
+        items: dict[int, JsonObject] = {}
         for index, prediction, review in zip(
             order, predictions.rows(order), reviews.rows(order), strict=True
         ):
@@ -203,7 +202,7 @@ class EvalscopeRun(FileResults):
         return given if isinstance(given, int) and given > 0 else 1
 
 
-def _unknown(dataset: str, subset: str, group: int) -> Row:
+def _unknown(dataset: str, subset: str, group: int) -> JsonObject:
     """A question of which only the place in its subset is known."""
     id = f"{dataset}/{subset}/{group}" if subset else f"{dataset}/{group}"
     metadata = {"dataset": dataset, "subset": subset}

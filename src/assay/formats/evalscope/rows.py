@@ -8,7 +8,6 @@ import msgspec
 from assay.engine.experiment.imports.foreign import (
     REST,
     Rest,
-    Row,
     content_id,
     evaluation_of,
     failure,
@@ -19,7 +18,7 @@ from assay.engine.experiment.imports.foreign import (
     rows_of,
 )
 from assay.readers._results import first_filled, response_of, tokens_of
-from assay.records import Evaluation, EvaluationOutcome, Response
+from assay.records import Evaluation, EvaluationOutcome, JsonObject, Response
 
 _IDS = ("id", "question_id", "task_id", "qid")
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function")
@@ -42,8 +41,8 @@ class EvaluatedSample(msgspec.Struct):
     subset: str
     index: int
     repeats: int
-    prediction: Row
-    review: Row
+    prediction: JsonObject
+    review: JsonObject
 
     @property
     def number(self) -> int:
@@ -52,28 +51,28 @@ class EvaluatedSample(msgspec.Struct):
         return given if isinstance(given, int) else self.index % max(1, self.repeats)
 
     @property
-    def sample_score(self) -> Row:
+    def sample_score(self) -> JsonObject:
         return fields_of(self.review.get("sample_score"))
 
     @property
-    def messages(self) -> list[Row]:
+    def messages(self) -> list[JsonObject]:
         return rows_of(self.prediction.get("messages") or self.review.get("messages"))
 
     @property
-    def score(self) -> Row:
+    def score(self) -> JsonObject:
         return fields_of(self.sample_score.get("score"))
 
     @property
-    def values(self) -> Row:
+    def values(self) -> JsonObject:
         """Return the score of each label."""
         return fields_of(self.score.get("value"))
 
     @property
-    def place(self) -> Row:
+    def place(self) -> JsonObject:
         return {"dataset": self.dataset, "subset": self.subset}
 
 
-def item_of(sample: EvaluatedSample) -> Row:
+def item_of(sample: EvaluatedSample) -> JsonObject:
     """Return the question, from what was asked; random ids of messages are not part of it."""
     asked = _prompt_messages(sample.messages)
     target = sample.review.get("target")
@@ -81,7 +80,7 @@ def item_of(sample: EvaluatedSample) -> Row:
     truth = listed[0] if len(listed) == 1 else target
     own = fields_of(sample.sample_score.get("sample_metadata") or sample.prediction.get("metadata"))
     users = [content_text(entry.get("content")) for entry in asked if entry.get("role") == "user"]
-    data: Row = {"question": "".join(users[-1:])}
+    data: JsonObject = {"question": "".join(users[-1:])}
     if len(asked) > 1 or (asked and not isinstance(asked[0].get("content"), str)):
         data["messages"] = asked
     given = [own[name] for name in _IDS if isinstance(own.get(name), (str, int))]
@@ -91,9 +90,9 @@ def item_of(sample: EvaluatedSample) -> Row:
     return {"id": id, "data": data, "ground_truth": truth, "metadata": {**sample.place, **own}}
 
 
-def _prompt_messages(messages: Sequence[Row]) -> list[Row]:
+def _prompt_messages(messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Return the messages before the model's first own one."""
-    asked: list[Row] = []
+    asked: list[JsonObject] = []
     for message in messages:
         if message.get("source") == "generate":
             break
@@ -103,7 +102,7 @@ def _prompt_messages(messages: Sequence[Row]) -> list[Row]:
     return asked
 
 
-def _message(message: Row) -> Row:
+def _message(message: JsonObject) -> JsonObject:
     return {name: message[name] for name in _MESSAGE if message.get(name) is not None}
 
 
@@ -118,7 +117,7 @@ def _parts(content: Any, kind: str) -> str:
     return "".join(str(part.get(kind) or "") for part in parts)
 
 
-def answer_of(sample: EvaluatedSample, item: Row, rest: Rest) -> Response:
+def answer_of(sample: EvaluatedSample, item: JsonObject, rest: Rest) -> Response:
     """Return the answer; of a sample that has only a review, what that says of it."""
     output = fields_of(sample.prediction.get("model_output"))
     choice = next(iter(rows_of(list_of(output.get("choices"))[:1])), {})
@@ -142,19 +141,21 @@ def answer_of(sample: EvaluatedSample, item: Row, rest: Rest) -> Response:
     return msgspec.structs.replace(row, **tokens, **failure(error or None))
 
 
-def _rest_of(sample: EvaluatedSample, output: Row, rest: Rest) -> Row:
+def _rest_of(sample: EvaluatedSample, output: JsonObject, rest: Rest) -> JsonObject:
     kept = rest.of(sample.prediction, _PREDICTION, {"agent_trace"})
     kept |= rest.of(output, _OUTPUT, _OUTPUT_KNOWN, "output.")
     return kept | rest.of(sample.review, _REVIEW, (), "review.")
 
 
-def missing_response(item: Row, sample: EvaluatedSample) -> Response:
+def missing_response(item: JsonObject, sample: EvaluatedSample) -> Response:
     """Return the row of a sample that the report counts and no file has."""
     why = "evalscope counts this sample as failed, and stores nothing else of it"
     return _response(sample, item, None, **failure(why))
 
 
-def _response(sample: EvaluatedSample, item: Row, said: str | None, **fields: Any) -> Response:
+def _response(
+    sample: EvaluatedSample, item: JsonObject, said: str | None, **fields: Any
+) -> Response:
     id, place = item["id"], sample.place
     key = key_of("evalscope", sample.model, *place.values(), id, sample.number, said)
     return response_of(
@@ -206,7 +207,7 @@ def missing_evaluations(response: Response, labels: Collection[str]) -> list[Eva
 
 
 def _evaluation(
-    response: Response, label: str, number: float | None, error: str | None, details: Row
+    response: Response, label: str, number: float | None, error: str | None, details: JsonObject
 ) -> Evaluation:
     row = evaluation_of(
         response,

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Headline, Row, fields_of, number_of, rows_of
+from assay.engine.experiment.imports.foreign import Headline, fields_of, number_of, rows_of
+from assay.records import JsonObject
 
 _DIGITS = 4
 _NO_SCORE = "no sample has this score"
@@ -60,7 +61,7 @@ class Sums:
         self.zeros += new.zeros
         sums[subset] = _together([sums.get(subset, Sum()), new])
 
-    def headlines(self, report: Row, several: bool) -> Iterator[Headline]:
+    def headlines(self, report: JsonObject, several: bool) -> Iterator[Headline]:
         """Yield the numbers of a report; `several`: the run has more than one model."""
         model, dataset = (str(report.get(name) or "") for name in ("model_name", "dataset_name"))
         own = self._sums.get((model, dataset), {})
@@ -80,7 +81,9 @@ class Sums:
             yield left
 
 
-def _of_metric(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Iterator[Headline]:
+def _of_metric(
+    metric: JsonObject, label: str, where: JsonObject, sums: dict[str, Sum]
+) -> Iterator[Headline]:
     categories = rows_of(metric.get("categories"))
     subsets = [entry for category in categories for entry in rows_of(category.get("subsets"))]
     real = {str(entry.get("name")) for entry in subsets if not entry.get("is_aggregate")}
@@ -97,7 +100,9 @@ def _of_metric(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Ite
         yield _score(label, value, {**where, "subset": subset}, known)
 
 
-def _macro_scores(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> Iterator[Headline]:
+def _macro_scores(
+    metric: JsonObject, label: str, where: JsonObject, sums: dict[str, Sum]
+) -> Iterator[Headline]:
     categories = rows_of(metric.get("categories"))
     of_category = [_sums_of(category, sums) for category in categories]
     theirs = metric.get("macro_score")
@@ -110,7 +115,12 @@ def _macro_scores(metric: Row, label: str, where: Row, sums: dict[str, Sum]) -> 
 
 
 def _score(
-    label: str, value: float | None, where: Row, sums: Iterable[Sum] | None, *, micro: bool = False
+    label: str,
+    value: float | None,
+    where: JsonObject,
+    sums: Iterable[Sum] | None,
+    *,
+    micro: bool = False,
 ) -> Headline:
     """Return a mean over rows, which the importer computes; unless evalscope has rounded in between, or has counted
     some failures as 0 and left out others."""
@@ -127,7 +137,7 @@ def _score(
 
 
 def _headline(
-    label: str, metric: str, value: float | None, where: Row, ours: float | None
+    label: str, metric: str, value: float | None, where: JsonObject, ours: float | None
 ) -> Headline:
     reason = "it is not made of the scores of samples alone" if ours is None else ""
     return Headline(label=label, metric=metric, value=value, where=where, ours=ours, reason=reason)
@@ -146,7 +156,7 @@ def _mean_of(values: Iterable[float | None]) -> float | None:
     return round(sum(known) / len(known), _DIGITS) if known else None
 
 
-def _sums_of(category: Row, sums: dict[str, Sum]) -> list[Sum]:
+def _sums_of(category: JsonObject, sums: dict[str, Sum]) -> list[Sum]:
     real = [entry for entry in rows_of(category.get("subsets")) if not entry.get("is_aggregate")]
     return [sums[name] for entry in real if (name := str(entry.get("name"))) in sums]
 
@@ -158,6 +168,6 @@ def words(label: str) -> frozenset[str]:
     return frozenset([first, *spelt] if others else [_SHORT.get(first, first)])
 
 
-def _identity_words(identity: Row) -> frozenset[str]:
+def _identity_words(identity: JsonObject) -> frozenset[str]:
     dimensions = fields_of(identity.get("dimensions"))
     return words("_".join([str(identity.get("name")), *map(str, dimensions.values())]))

@@ -1,8 +1,7 @@
 """Metric rows as results of a record: the score with its uncertainty and its counts, and how it was measured."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -12,9 +11,9 @@ from assay.analysis.compare.paired import read_sides
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 from assay.store.table.facets import text_of
 
-Row = dict[str, Any]
 Facets = tuple[str, ...]
 BENCHMARK = "benchmark"
 _MODEL = ("model_name", "model_id", "metadata.model_id")
@@ -28,7 +27,7 @@ class MetricResult(msgspec.Struct, kw_only=True):
     """A metric row, and whose evaluations it was made of: nobody's where none belongs to it. `binary`: their scores are
     0 or 1."""
 
-    row: Row
+    row: JsonObject
     models: set[str] = set()
     benchmarks: set[str] = set()
     tasks: set[str] = set()
@@ -60,8 +59,12 @@ class MetricResult(msgspec.Struct, kw_only=True):
 
 
 def result_of(
-    result: MetricResult, measure: MeasuredSide | None, source_data: Row, generation: Row, time: str
-) -> Row:
+    result: MetricResult,
+    measure: MeasuredSide | None,
+    source_data: JsonObject,
+    generation: JsonObject,
+    time: str,
+) -> JsonObject:
     """An entry of `evaluation_results`."""
     row = result.row
     return {
@@ -80,20 +83,20 @@ def result_of(
     }
 
 
-def texts(values: Mapping[str, Any], suffix: str = "") -> dict[str, str]:
+def texts(values: JsonMapping, suffix: str = "") -> dict[str, str]:
     """Details of the schema are texts."""
     return {
         f"{name}{suffix}": text_of(value) for name, value in values.items() if value is not None
     }
 
 
-def _metric(result: MetricResult, measure: MeasuredSide | None) -> Row:
+def _metric(result: MetricResult, measure: MeasuredSide | None) -> JsonObject:
     row = result.row
     label, _, filter = str(row["label"]).partition(",")
     kind = str(row["metric_type"])
     own = label if kind in _MEANS or "." in kind else kind
     lower = measure.lower_is_better if measure else row.get("lower_is_better") is True
-    config: Row = {
+    config: JsonObject = {
         "metric_id": _CANONICAL.get(own, own),
         "metric_name": str(row["metric_name"]),
         "metric_kind": kind,
@@ -117,8 +120,10 @@ def _metric(result: MetricResult, measure: MeasuredSide | None) -> Row:
     return config
 
 
-def _uncertainty(row: Row, measure: MeasuredSide | None) -> Row:
-    uncertainty: Row = {"num_samples": row.get("used_sample_count", row.get("sample_count", 0))}
+def _uncertainty(row: JsonObject, measure: MeasuredSide | None) -> JsonObject:
+    uncertainty: JsonObject = {
+        "num_samples": row.get("used_sample_count", row.get("sample_count", 0))
+    }
     if row.get("ci_low") is not None and row.get("ci_high") is not None:
         uncertainty["confidence_interval"] = {
             "lower": row["ci_low"],
@@ -143,7 +148,7 @@ class _PlannedMetric(msgspec.Struct):
 
     name: str
     type: str
-    params: Row = {}
+    params: JsonObject = {}
     policy: dict[str, str] = {}
     level: float = 0.95
 

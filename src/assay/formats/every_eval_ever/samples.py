@@ -12,9 +12,9 @@ from msgspec import UNSET
 from assay.analysis.compare.notes import answer_of
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.engine.experiment.sources import Source
-from assay.formats.every_eval_ever.results import BENCHMARK, MetricResult, Row, texts
+from assay.formats.every_eval_ever.results import BENCHMARK, MetricResult, texts
 from assay.interfaces import IntArray
-from assay.records import verdict_of
+from assay.records import JsonObject, verdict_of
 from assay.store.table.columns import Growing, How, Table
 from assay.store.table.facets import text_of, typed
 from assay.store.table.join import Lookup
@@ -40,7 +40,7 @@ class InstanceRows:
         self._response = Lookup(self._responses.responses).first(self.labels.responses)
         self._item = Lookup(self._items["id"]).first(self.labels["item_id"])
 
-    def row(self, label: int) -> tuple[Row, Row, Row]:
+    def row(self, label: int) -> tuple[JsonObject, JsonObject, JsonObject]:
         """Return a label, its response and its item; empty where they are not stored."""
         response, item = int(self._response[label]), int(self._item[label])
         return (
@@ -104,10 +104,12 @@ def lines(rows: InstanceRows, counted: Iterable[int], link: Mapping[str, str]) -
         yield _encode(_instance(*rows.row(at), link)) + b"\n"
 
 
-def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]) -> Row:
+def _instance(
+    evaluation: JsonObject, response: JsonObject, item: JsonObject, link: Mapping[str, str]
+) -> JsonObject:
     outcome, passed, score = verdict_of(evaluation)
     scored = outcome == "scored" and score == score
-    asked: Row = {
+    asked: JsonObject = {
         "raw": _text(item.get("data")),
         "reference": _references(item.get("ground_truth")),
     }
@@ -155,9 +157,9 @@ def _instance(evaluation: Row, response: Row, item: Row, link: Mapping[str, str]
     }
 
 
-def _extract(evaluation: Row, answer: str) -> str:
+def _extract(evaluation: JsonObject, answer: str) -> str:
     """Return what the scorer took for the answer; the whole answer if it does not say."""
-    details: Row = evaluation.get("detailed_results") or {}
+    details: JsonObject = evaluation.get("detailed_results") or {}
     named = (details[name] for name in _EXTRACTED if details.get(name) is not None)
     return text_of(next(named, answer))
 
@@ -181,7 +183,7 @@ def _texts(values: Any) -> list[str]:
     return [*map(text_of, list_of(values))]
 
 
-def _tokens(response: Row) -> Row | None:
+def _tokens(response: JsonObject) -> JsonObject | None:
     counts = {name: response.get(f"{ours}_tokens") for name, ours in _TOKENS.items()}
     return counts if all(isinstance(count, int) for count in counts.values()) else None
 

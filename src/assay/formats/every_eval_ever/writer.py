@@ -4,7 +4,7 @@ The folders and names are those of the project's datastore. The id in a file's n
 give equal files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b, sha256
 from itertools import chain
 from pathlib import Path
@@ -18,8 +18,9 @@ from assay.analysis.look.export import Export
 from assay.engine.experiment.imports.foreign import fields_of, rows_of
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
-from assay.formats.every_eval_ever.results import MetricResult, Row, measures_of, result_of, texts
+from assay.formats.every_eval_ever.results import MetricResult, measures_of, result_of, texts
 from assay.formats.every_eval_ever.samples import InstanceRows, assign, lines
+from assay.records import JsonMapping, JsonObject
 from assay.registry import writer
 from assay.store.files import make_folder, safe_name, store_error
 from assay.store.ledger import check_replaceable, write_named
@@ -99,7 +100,7 @@ class EvaluationRecord:
         self._results = results
         plan = _plan(source, "run")
         self._tasks = {str(task.get("name")): task for task in rows_of(plan.get("tasks"))}
-        self._dataset: Row = _plan(source, "dataset").get("dataset") or {}
+        self._dataset: JsonObject = _plan(source, "dataset").get("dataset") or {}
         self._name = benchmark or _dataset_name(self._dataset, source)
         self._model = self._model_info(model)
         made = [manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))]
@@ -153,7 +154,7 @@ class EvaluationRecord:
     def _id(self) -> str:
         return f"{self._name}/{self._model['id']}/{self._times[-1]}"
 
-    def _record(self) -> Row:
+    def _record(self) -> JsonObject:
         from assay import __version__
 
         measures = measures_of(self._source, self._results)
@@ -178,13 +179,13 @@ class EvaluationRecord:
             ],
         }
 
-    def _source_data(self) -> Row:
+    def _source_data(self) -> JsonObject:
         manifest = self._source.manifest("dataset")
         revision = self._dataset.get("revision") or None
         details = texts({"digest": manifest.digest, "revision": revision}) if manifest else {}
-        data: Row = {"dataset_name": self._name, "source_type": "other"}
+        data: JsonObject = {"dataset_name": self._name, "source_type": "other"}
         data["additional_details"] = details
-        params: Row = self._dataset.get("params") or {}
+        params: JsonObject = self._dataset.get("params") or {}
         name = (
             self._dataset.get("name")
             if self._dataset.get("type") == "hf"
@@ -195,7 +196,7 @@ class EvaluationRecord:
             data["samples_number"] = manifest.counts.get("items", 0) if manifest else 0
         return data
 
-    def _generation(self, result: MetricResult) -> Row:
+    def _generation(self, result: MetricResult) -> JsonObject:
         """The settings that all tasks behind a result share."""
         settings = [self._settings(self._tasks.get(task, {})) for task in sorted(result.tasks)]
         shared = {
@@ -204,7 +205,7 @@ class EvaluationRecord:
             if all(s.get(key) == value for s in settings)
         }
         prompt = shared.pop("prompt", None)
-        arguments: Row = {
+        arguments: JsonObject = {
             name: shared.pop(name)
             for name in _ARGUMENTS
             if isinstance(shared.get(name), (int, float))
@@ -214,9 +215,9 @@ class EvaluationRecord:
         return {"generation_args": arguments, "additional_details": texts(shared)}
 
     @staticmethod
-    def _settings(task: Mapping[str, Any]) -> Row:
-        identity: Row = task.get("identity") or {}
-        sampling: Row = (task.get("facets") or {}).get("sampling") or {}
+    def _settings(task: JsonMapping) -> JsonObject:
+        identity: JsonObject = task.get("identity") or {}
+        sampling: JsonObject = (task.get("facets") or {}).get("sampling") or {}
         return {**sampling, **(identity.get("params") or {}), "prompt": identity.get("prompt")}
 
     def _model_id(self, name: str) -> str:
@@ -226,7 +227,7 @@ class EvaluationRecord:
             id = f"{self._about.developer or 'unknown'}/{id.rpartition('/')[2]}"
         return id
 
-    def _model_info(self, model: str) -> Row:
+    def _model_info(self, model: str) -> JsonObject:
         models = [
             fields_of(task.get("identity")).get("model")
             for task in self._tasks.values()
@@ -241,7 +242,7 @@ class EvaluationRecord:
             "model_availability": self._about.availability,
             **texts({"revision": identity.get("revision")}),
         }
-        own: Row = {
+        own: JsonObject = {
             "name": model,
             "id": id,
             "developer": id.partition("/")[0],
@@ -252,12 +253,12 @@ class EvaluationRecord:
         return own | {"inference_platform": kind}
 
 
-def _plan(source: Source, kind: Any) -> Row:
+def _plan(source: Source, kind: Any) -> JsonObject:
     manifest = source.manifest(kind)
     return manifest.plan if manifest else {}
 
 
-def _dataset_name(dataset: Row, source: Source) -> str:
+def _dataset_name(dataset: JsonObject, source: Source) -> str:
     path = dataset.get("path")
     return (
         str(dataset.get("name") or "")

@@ -9,7 +9,7 @@ import msgspec
 from assay import reading
 from assay.config.environment import escape
 from assay.config.source import scalar
-from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.definition import (
     ChoiceArguments,
@@ -20,25 +20,28 @@ from assay.formats.hf_eval.definition import (
     is_eval,
     task_of,
 )
+from assay.records import JsonObject
 
 NAME = "eval.yaml"
 _FORMATS = "jsonl|json|csv|tsv|parquet"
 _FRONT = re.compile(r"---\r?\n(.*?)\r?\n---", re.DOTALL)
 
 
-def config_in(data: Row, file: Path, task: str) -> Row | None:
+def config_in(data: JsonObject, file: Path, task: str) -> JsonObject | None:
     """The config that a file stands for, if it is an eval.yaml."""
     return config_of(file, task) if is_eval(data) else None
 
 
-def config_of(path: str | Path, task: str = "", *, repository: str = "", revision: str = "") -> Row:
+def config_of(
+    path: str | Path, task: str = "", *, repository: str = "", revision: str = ""
+) -> JsonObject:
     """The config of a task of an eval.yaml, or of the one in a folder; it has no models. The rows are files beside it,
     or the dataset `repository` of the hub."""
     file = Path(path)
     file = file / NAME if file.is_dir() else file
     definition = task_of(file, task)
     params = {"task": task, "repository": repository, "revision": revision}
-    config: Row = {
+    config: JsonObject = {
         "name": definition.id or file.absolute().parent.name,
         "dataset": {
             "type": "hf_eval",
@@ -56,12 +59,12 @@ def config_of(path: str | Path, task: str = "", *, repository: str = "", revisio
     return escape(config)  # no variable of the user's for a stranger's file
 
 
-def _scorer(step: Step, at: int, task: EvalTask) -> Row:
+def _scorer(step: Step, at: int, task: EvalTask) -> JsonObject:
     names = [other.name for other in task.scorers]
     name = step.name if names.count(step.name) == 1 else f"{step.name}_{at + 1}"
     if step.name.startswith("model_graded"):
         judged = msgspec.convert(step.args, JudgeArguments)
-        params: Row = {"verdicts": "ternary"} if judged.partial_credit else {}
+        params: JsonObject = {"verdicts": "ternary"} if judged.partial_credit else {}
         params |= {"model": judged.model} if judged.model else {}
         return {"name": name, "type": "judge_correctness", "params": params}
     params = dict(step.args)
@@ -70,7 +73,7 @@ def _scorer(step: Step, at: int, task: EvalTask) -> Row:
     return {"name": name, "type": f"hf_eval.{step.name}", "params": params}
 
 
-def _metrics(task: EvalTask) -> list[Row]:
+def _metrics(task: EvalTask) -> list[JsonObject]:
     """The mean over items of what the reducer makes of their samples."""
     reducer = task.epoch_reducer or "mean"
     if reducer == "mean":
@@ -85,7 +88,7 @@ def _metrics(task: EvalTask) -> list[Row]:
     return [{"name": name, "type": kind, "params": {"k": k}, "facets": ["model_name"]}]
 
 
-def _sampling(task: EvalTask) -> Row:
+def _sampling(task: EvalTask) -> JsonObject:
     last = task.solvers[-1]
     if last.name == "multiple_choice":
         most = msgspec.convert(last.args, ChoiceArguments).max_tokens
@@ -99,7 +102,7 @@ def _sampling(task: EvalTask) -> Row:
 # ---- where the rows are
 
 
-def source_of(file: Path, task: EvalTask, repository: str, revision: str) -> Row:
+def source_of(file: Path, task: EvalTask, repository: str, revision: str) -> JsonObject:
     """The rows of a task, as a config's dataset: files of the folder, found by the README or by their names, else the
     hub's."""
     folder = file.parent
@@ -137,7 +140,7 @@ def _declared_files(folder: Path, task: EvalTask) -> list[str]:
     return []
 
 
-def _patterns(config: Row, task: EvalTask) -> list[str]:
+def _patterns(config: JsonObject, task: EvalTask) -> list[str]:
     """`data_files` is a path, a list of them, or a list of {split, path}."""
     patterns: list[str] = []
     for entry in _several(config.get("data_files")):

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,14 @@ import msgspec
 
 from assay.config import DatasetConfig, load
 from assay.engine.experiment.dataset import content_stamp, open_dataset
-from assay.engine.experiment.imports.foreign import Row, list_of, rows_of
+from assay.engine.experiment.imports.foreign import list_of, rows_of
 from assay.errors import UserError
 from assay.formats.hf_eval.configs import source_of
 from assay.formats.hf_eval.definition import ChoiceArguments, EvalTask, FieldSpec, Step, task_of
+from assay.records import JsonMapping, JsonObject
 from assay.registry import dataset, nearest
 
-Message = dict[str, Any]
+Message = JsonObject
 LETTERS = [chr(ord("A") + n) for n in range(26)]
 _PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 # The words of the default templates are ours; the form of the answer is Inspect's.
@@ -28,7 +29,7 @@ _ONE = "of the form 'ANSWER: $LETTER' (without the quotes), where $LETTER is one
 _SOME = "of the form 'ANSWER: $LETTERS' (without the quotes), where $LETTERS are one or more of {letters}."
 
 
-def stamp(name: str, *, task: str = "", repository: str = "", revision: str = "") -> Row:
+def stamp(name: str, *, task: str = "", repository: str = "", revision: str = "") -> JsonObject:
     """Return what tells that the definition and its rows are those that were read."""
     source = source_of(Path(name), task_of(Path(name), task), repository, revision)
     files = [Path(name), *(Path(path) for path in source.get("path", ()))]
@@ -38,7 +39,7 @@ def stamp(name: str, *, task: str = "", repository: str = "", revision: str = ""
 @dataset(name="hf_eval", stamp=stamp)
 def hf_eval(
     name: str, *, task: str = "", repository: str = "", revision: str = ""
-) -> Iterator[tuple[str, Row]]:
+) -> Iterator[tuple[str, JsonObject]]:
     """The items of a task of an eval.yaml, with the messages that its solvers make.
 
     Parameters:
@@ -52,13 +53,13 @@ def hf_eval(
         yield place, item_of(definition, row, number, place)
 
 
-def source_rows(source: Row) -> Iterator[tuple[str, Row]]:
+def source_rows(source: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     config = load({"dataset": source, "models": ["demo:none"]}, environ={}).dataset
     assert isinstance(config, DatasetConfig)
     return open_dataset(config, Path.cwd())
 
 
-def item_of(task: EvalTask, row: Row, number: int, place: str) -> Row:
+def item_of(task: EvalTask, row: JsonObject, number: int, place: str) -> JsonObject:
     """A row of the dataset as an item of ours."""
     fields = task.field_spec
     metadata = {name: _field(row, name, place) for name in fields.metadata}
@@ -68,7 +69,7 @@ def item_of(task: EvalTask, row: Row, number: int, place: str) -> Row:
         choices, target = _shuffle(choices, target, number, place)
     if any(step.name == "choice" for step in task.scorers):
         _check_letters(target, choices or [], place)
-    data: Row = {
+    data: JsonObject = {
         "messages": messages_of(task.solvers, _first(fields, row, place), choices or [], metadata)
     }
     if choices is not None:
@@ -77,13 +78,13 @@ def item_of(task: EvalTask, row: Row, number: int, place: str) -> Row:
     return {"id": id, "data": data, "ground_truth": target, "metadata": metadata}
 
 
-def _field(row: Row, name: str, place: str) -> Any:
+def _field(row: JsonObject, name: str, place: str) -> Any:
     if name not in row:
         raise UserError(f"the row has no field {name!r}", where=place, fix=nearest(name, row))
     return row[name]
 
 
-def _first(fields: FieldSpec, row: Row, place: str) -> list[Message]:
+def _first(fields: FieldSpec, row: JsonObject, place: str) -> list[Message]:
     """The conversation before any solver: the input as a user's message, or the messages that it is."""
     asked = _field(row, fields.input, place)
     if isinstance(asked, list) and rows_of(asked) == asked:
@@ -104,7 +105,7 @@ def _first(fields: FieldSpec, row: Row, place: str) -> list[Message]:
     return [{"role": "user", "content": parts}]
 
 
-def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
+def _choices(fields: FieldSpec, row: JsonObject, place: str) -> list[str] | None:
     if fields.choices is None:
         return None
     if isinstance(fields.choices, list):
@@ -119,7 +120,7 @@ def _choices(fields: FieldSpec, row: Row, place: str) -> list[str] | None:
     return [*map(str, list_of(listed))]
 
 
-def _target(fields: FieldSpec, row: Row, lettered: bool, place: str) -> str | list[str]:
+def _target(fields: FieldSpec, row: JsonObject, lettered: bool, place: str) -> str | list[str]:
     """Return what is right, as text; the number of a choice becomes its letter. A list holds several right answers."""
     if fields.target.startswith("literal:"):
         return fields.target.removeprefix("literal:")
@@ -182,7 +183,7 @@ def messages_of(
     solvers: Sequence[Step],
     messages: list[Message],
     choices: Sequence[str],
-    metadata: Mapping[str, Any],
+    metadata: JsonMapping,
 ) -> list[Message]:
     """Return what the model is sent after all solvers did their part."""
     for solver in solvers:
@@ -201,7 +202,7 @@ def messages_of(
 
 
 def _rewritten(
-    messages: list[Message], solver: Step, template: str, values: Row, choices: Sequence[str]
+    messages: list[Message], solver: Step, template: str, values: JsonObject, choices: Sequence[str]
 ) -> list[Message]:
     """The text of the user's last message in a template."""
     users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
@@ -243,7 +244,7 @@ def letter_of(number: int) -> str:
     return LETTERS[number] if number < len(LETTERS) else str(number - len(LETTERS) + 1)
 
 
-def fill_template(template: str, values: Mapping[str, Any]) -> str:
+def fill_template(template: str, values: JsonMapping) -> str:
     """`{name}` becomes the value of this name; one that nobody knows stays. Doubled braces stand for one. No attribute
     or item of a value can be reached: templates are a stranger's."""
 

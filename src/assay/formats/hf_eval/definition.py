@@ -7,8 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config.source import Document, Key, read_file
-from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import nearest
 
 FRAMEWORK = "inspect-ai"
@@ -41,7 +42,7 @@ class Step(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A solver or a scorer, with its arguments."""
 
     name: str
-    args: Row = {}
+    args: JsonObject = {}
 
 
 class EvalTask(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

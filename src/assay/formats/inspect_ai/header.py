@@ -6,7 +6,6 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import (
     Rest,
-    Row,
     fields_of,
     list_of,
     rows_of,
@@ -14,6 +13,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.formats.inspect_ai.shapes import VERSION, finite_value
+from assay.records import JsonMapping, JsonObject
 
 _KNOWN = {
     "version",
@@ -83,7 +83,7 @@ class LogHeader:
     """The parts of a header that are looked at; a part that is not what it should be is empty. `scores` are
     the results of each scorer, or of each key of its scores."""
 
-    def __init__(self, row: Row, others: Row) -> None:
+    def __init__(self, row: JsonObject, others: JsonObject) -> None:
         self.eval, self.results = fields_of(row.get("eval")), fields_of(row.get("results"))
         self.error = fields_of(row.get("error"))
         further = {name: fields_of(row.get(name)) for name in ("plan", "stats")}
@@ -119,7 +119,7 @@ class LogHeader:
     def scorers(self) -> list[str]:
         return [str(row["name"]) for row in rows_of(self.eval.get("scorers")) if row.get("name")]
 
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         """Return what goes into the manifest, without secrets."""
         facts = _present(self.eval, _FACTS)
         dataset = {name: value for name, value in self._dataset.items() if name != "sample_ids"}
@@ -135,16 +135,16 @@ class LogHeader:
         return without_secrets(facts)
 
 
-def _present(row: Row, names: Iterable[str]) -> Row:
+def _present(row: JsonObject, names: Iterable[str]) -> JsonObject:
     return {name: row[name] for name in names if row.get(name) not in (None, "", [], {})}
 
 
-def header_of(data: bytes | Mapping[str, Any], path: Path, rest: Rest) -> LogHeader:
+def header_of(data: bytes | JsonMapping, path: Path, rest: Rest) -> LogHeader:
     """The header in a file; ValueError if it is not an object, UserError for a version that is not known."""
     fields: Any = data if isinstance(data, Mapping) else finite_value(data)
     if not isinstance(fields, Mapping):
         raise ValueError("the header is not an object")
-    row: Row = {**fields}
+    row: JsonObject = {**fields}
     version = row.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise unknown_version("a log of inspect_ai", version, path, set(row) - _KNOWN)

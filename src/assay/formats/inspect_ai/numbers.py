@@ -10,7 +10,6 @@ import numpy as np
 
 from assay.engine.experiment.imports.foreign import (
     Headline,
-    Row,
     fields_of,
     first_text,
     list_of,
@@ -19,7 +18,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.engine.experiment.imports.headlines import by_item
 from assay.formats.inspect_ai.header import LogHeader
 from assay.formats.inspect_ai.shapes import GivenScore
-from assay.records import EvaluationOutcome
+from assay.records import EvaluationOutcome, JsonObject
 from assay.store.keys import id_hash
 from assay.store.table.columns import Growing
 
@@ -128,7 +127,7 @@ class LogNumbers:
         ]
         return list(dict.fromkeys(named)) or [(name, name) for name in self._header.scorers]
 
-    def _label(self, score: Row) -> str:
+    def _label(self, score: JsonObject) -> str:
         name, scorer = str(score.get("name")), str(score.get("scorer") or score.get("name"))
         return name if name == scorer else f"{scorer}.{name}"
 
@@ -136,11 +135,11 @@ class LogNumbers:
         """Return every number of the header."""
         return [headline for score in self._header.scores for headline in self._of_score(score)]
 
-    def _of_score(self, score: Row) -> list[Headline]:
+    def _of_score(self, score: JsonObject) -> list[Headline]:
         metrics = {name: fields_of(each) for name, each in fields_of(score.get("metrics")).items()}
         reducer, label = str(score.get("reducer") or ""), self._label(score)
         several = sum(self._label(row) == label for row in self._header.scores)
-        error: Row = {}
+        error: JsonObject = {}
         if _is_simple(metrics.get("stderr", {})) and not metrics.keys().isdisjoint(_MEANS):
             error = metrics.pop("stderr", {})  # it stands beside its mean
         made: list[Headline] = []
@@ -152,7 +151,9 @@ class LogNumbers:
             made.append(self._with_origin(headline, name, metric, reducer))
         return made
 
-    def _with_origin(self, headline: Headline, name: str, metric: Row, reducer: str) -> Headline:
+    def _with_origin(
+        self, headline: Headline, name: str, metric: JsonObject, reducer: str
+    ) -> Headline:
         """Return a headline with how it comes from the rows."""
         group, facet = _group(metric)
         if reducer not in _REDUCERS:
@@ -175,7 +176,7 @@ class LogNumbers:
     def _is_plain(self, label: str) -> bool:
         return label not in self._values or not self._values[label].odd
 
-    def _compute(self, headline: Headline, name: str, metric: Row, reduce: Reduce) -> None:
+    def _compute(self, headline: Headline, name: str, metric: JsonObject, reduce: Reduce) -> None:
         values = self._values.get(headline.label)
         if values is None:
             headline.reason = "no sample has a number for it"
@@ -215,12 +216,12 @@ class LogNumbers:
         return list(dict.fromkeys(notes))
 
 
-def _is_simple(metric: Row) -> bool:
+def _is_simple(metric: JsonObject) -> bool:
     """Return whether a metric has no parameters that change what it is."""
     return not any(fields_of(metric.get("params")).values())
 
 
-def _group(metric: Row) -> tuple[str, str]:
+def _group(metric: JsonObject) -> tuple[str, str]:
     """Return the metric and the field of a number that is about one group of samples."""
     params = fields_of(metric.get("params"))
     facet = params.get("group_key")
@@ -231,6 +232,6 @@ def _group(metric: Row) -> tuple[str, str]:
     return str(name or "").rpartition("/")[2], facet
 
 
-def _groups(score: Row) -> list[tuple[str, str]]:
+def _groups(score: JsonObject) -> list[tuple[str, str]]:
     metrics = fields_of(score.get("metrics")).values()
     return [group for metric in metrics if (group := _group(fields_of(metric)))[1]]

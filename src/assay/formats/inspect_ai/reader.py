@@ -13,7 +13,6 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     Rest,
-    Row,
     fields_of,
     files_below,
     head_of,
@@ -25,6 +24,7 @@ from assay.formats.inspect_ai.numbers import LogNumbers
 from assay.formats.inspect_ai.rows import Around, case_of
 from assay.formats.inspect_ai.shapes import Decoder, LogSample, finite, finite_value, is_filled
 from assay.readers._results import FileResults
+from assay.records import JsonObject
 from assay.registry import reader
 from assay.store.keys import id_hash
 from assay.store.keyset import Seen
@@ -228,7 +228,7 @@ class InspectLog(FileResults):
         return sum(run.rejected for run in self._runs)
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         """Return what the header says beyond rows."""
         version = fields_of(self._header.eval.get("packages")).get("inspect_ai", "")
         return {

@@ -8,7 +8,6 @@ from msgspec import UNSET
 from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
-    Row,
     evaluation_of,
     key_of,
     seconds_of,
@@ -38,7 +37,7 @@ from assay.formats.inspect_ai.spans import (
     thoughts,
 )
 from assay.readers._results import without_empty
-from assay.records import Evaluation, Response, ResponseOutcome
+from assay.records import Evaluation, JsonObject, Response, ResponseOutcome
 
 _FINISH = {"max_tokens": "length", "model_length": "length"}
 _PLACEHOLDER = "88F74D2C"  # the name of a score in old logs, whose header has the scorer's name
@@ -58,7 +57,7 @@ class Around(NamedTuple):
     add: Callable[[str, ScoreVerdict], None]
 
 
-def case_of(sample: LogSample, unknown: Row, around: Around) -> ForeignCase:
+def case_of(sample: LogSample, unknown: JsonObject, around: Around) -> ForeignCase:
     """Return all rows of a sample; ValueError if its parts are not what they should be."""
     look = lookup(sample.attachments)
     if look is not None:
@@ -77,8 +76,8 @@ def case_of(sample: LogSample, unknown: Row, around: Around) -> ForeignCase:
     return ForeignCase(_item(sample, response.item_id), response, evaluations, spans)
 
 
-def _item(sample: LogSample, id: str) -> Row:
-    data: Row = {"input": sample.input}
+def _item(sample: LogSample, id: str) -> JsonObject:
+    data: JsonObject = {"input": sample.input}
     if not isinstance(sample.input, str):
         messages = [_input_message(row) for row in sample.input]
         data = {"input": input_text(sample.input), "messages": messages}
@@ -93,7 +92,7 @@ def _input_message(row: Any) -> Any:
     """A message of an item, without the id that every run makes anew."""
     if not isinstance(row, dict):
         return row
-    plain: Row = {name: value for name, value in row.items() if name != "id"}
+    plain: JsonObject = {name: value for name, value in row.items() if name != "id"}
     if isinstance(plain.get("content"), list):
         plain["content"] = [part_row(part) for part in plain["content"]]
     return plain
@@ -127,7 +126,7 @@ def _response(sample: LogSample, choice: OutputChoice | None, around: Around) ->
     return row
 
 
-def _messages_before(sample: LogSample, choice: OutputChoice | None) -> list[Row]:
+def _messages_before(sample: LogSample, choice: OutputChoice | None) -> list[JsonObject]:
     """Return the messages without the answer, which is the last one."""
     messages = sample.messages
     is_answered = choice is not None and messages and messages[-1].get("role") == "assistant"
@@ -165,9 +164,13 @@ def _outcome(sample: LogSample, choice: OutputChoice | None) -> ResponseOutcome:
 
 
 def _metadata(
-    sample: LogSample, choice: OutputChoice | None, around: Around, rest: Row, look: Look | None
-) -> Row:
-    metadata: Row = {"model_id": around.model, "finish_reason": None}
+    sample: LogSample,
+    choice: OutputChoice | None,
+    around: Around,
+    rest: JsonObject,
+    look: Look | None,
+) -> JsonObject:
+    metadata: JsonObject = {"model_id": around.model, "finish_reason": None}
     metadata["response_id"] = sample.output.response_id
     if choice is not None:
         metadata["finish_reason"] = _FINISH.get(choice.stop_reason, choice.stop_reason)
@@ -185,10 +188,10 @@ def _metadata(
     return metadata
 
 
-def _unshown(sample: LogSample) -> Row:
+def _unshown(sample: LogSample) -> JsonObject:
     """Return what the model said that has no place in a response."""
     output = sample.output
-    rest: Row = {}
+    rest: JsonObject = {}
     if output.choices and output.choices[0].stop_details:
         rest["stop_details"] = output.choices[0].stop_details
     if len(output.choices) > 1:
@@ -219,7 +222,7 @@ def _evaluations(sample: LogSample, response: Response, around: Around) -> list[
 
 
 def _evaluation(
-    response: Response, scorer: str, verdict: ScoreVerdict, metadata: Row
+    response: Response, scorer: str, verdict: ScoreVerdict, metadata: JsonObject
 ) -> Evaluation:
     return evaluation_of(
         response,
@@ -236,7 +239,7 @@ def _evaluation(
     )
 
 
-def _details(mark: GivenScore) -> Row:
+def _details(mark: GivenScore) -> JsonObject:
     said = {"answer": mark.answer, "explanation": mark.explanation, "reason": mark.reason}
     details = {name: value for name, value in said.items() if value is not None}
     return details | without_empty({"metadata": mark.metadata, "history": mark.history})

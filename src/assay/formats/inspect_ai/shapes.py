@@ -7,7 +7,8 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.engine.experiment.imports.foreign import Row, fields_of, json_value
+from assay.engine.experiment.imports.foreign import fields_of, json_value
+from assay.records import JsonObject
 
 VERSION = 2
 Part = Raw | UnsetType
@@ -33,9 +34,9 @@ class Message(msgspec.Struct, gc=False, omit_defaults=True):
     content: Any = ""
     id: Text = None
     source: Text = None
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
     model: Text = None
-    tool_calls: list[Row] | None = None
+    tool_calls: list[JsonObject] | None = None
     tool_call_id: Any = None
     function: Text = None
     error: Any = None
@@ -47,8 +48,8 @@ class OutputChoice(msgspec.Struct, gc=False):
 
     message: Message
     stop_reason: str = "unknown"
-    stop_details: Row | None = None
-    logprobs: Row | None = None
+    stop_details: JsonObject | None = None
+    logprobs: JsonObject | None = None
     prompt_logprobs: Part = UNSET
 
 
@@ -74,7 +75,7 @@ class GivenScore(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     answer: Any = None
     explanation: Any = None
     reason: Text = None
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
     history: list[Any] = []
 
 
@@ -101,11 +102,11 @@ class LogSample(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     input: Any = ""
     choices: list[Any] | None = None
     target: Any = None
-    messages: list[Row] = []
+    messages: list[JsonObject] = []
     output: ModelOutput = msgspec.field(default_factory=ModelOutput)
     scores: dict[str, GivenScore] | None = None
     score: GivenScore | None = None
-    metadata: Row = {}
+    metadata: JsonObject = {}
     events: Part = UNSET
     model_usage: dict[str, ModelUsage] = {}
     started_at: Text = None
@@ -151,7 +152,7 @@ class Decoder:
     def __init__(self) -> None:
         self._decode = msgspec.json.Decoder(LogSample).decode
 
-    def __call__(self, data: bytes | Raw) -> tuple[LogSample, Row]:
+    def __call__(self, data: bytes | Raw) -> tuple[LogSample, JsonObject]:
         """A sample and its unknown fields; ValueError if it is not a sample."""
         try:
             return self._sample_of(data)
@@ -160,7 +161,7 @@ class Decoder:
         except (ValueError, RecursionError):
             return self._sample_of(finite(bytes(data)))
 
-    def _sample_of(self, data: bytes | Raw) -> tuple[LogSample, Row]:
+    def _sample_of(self, data: bytes | Raw) -> tuple[LogSample, JsonObject]:
         try:
             return self._decode(data), {}
         except msgspec.ValidationError:
@@ -168,9 +169,9 @@ class Decoder:
             return self._decode(known), unknown
 
 
-def _without_unknown(data: bytes | Raw) -> tuple[bytes, Row]:
+def _without_unknown(data: bytes | Raw) -> tuple[bytes, JsonObject]:
     """The sample without its unknown fields, and these."""
-    fields: Row = _fields(data)
+    fields: JsonObject = _fields(data)
     found = _take_unknown(fields, LogSample, "")
     for name in ("output", "scores"):
         if _is_object(fields.get(name)):
@@ -184,7 +185,7 @@ def _without_unknown(data: bytes | Raw) -> tuple[bytes, Row]:
     return msgspec.json.encode(fields), found
 
 
-def _take_unknown(fields: Row, shape: type[msgspec.Struct], place: str) -> Row:
+def _take_unknown(fields: JsonObject, shape: type[msgspec.Struct], place: str) -> JsonObject:
     others = [name for name in fields if name not in shape.__struct_encode_fields__]
     return {f"{place}{name}": msgspec.json.decode(fields.pop(name)) for name in others}
 
@@ -212,7 +213,7 @@ class Kept:
     def __init__(self, *names: str) -> None:
         self._names, self._values, self._none = names, attrgetter(*names), (UNSET,) * len(names)
 
-    def __call__(self, source: msgspec.Struct) -> Row:
+    def __call__(self, source: msgspec.Struct) -> JsonObject:
         values = self._values(source)
         if values == self._none:  # most are
             return {}

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.foreign import Row, fields_of, list_of, rows_of, seconds_of
+from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of, seconds_of
 from assay.formats.inspect_ai.shapes import Part, Pools, is_filled
+from assay.records import JsonObject
 from assay.text.messages import content_text
 
 _REFERENCE = "attachment://"
@@ -51,7 +52,7 @@ def settle(raw: Raw, look: Look | None) -> Any:
     return resolve(_PLAIN(raw), look) if look is not None and _MARK in bytes(raw) else raw
 
 
-def message_rows(messages: list[Row]) -> list[Row]:
+def message_rows(messages: list[JsonObject]) -> list[JsonObject]:
     """Return messages as our rows have them; those given are changed."""
     for row in messages:
         if type(content := row.get("content")) is list:
@@ -134,7 +135,7 @@ class Packed(msgspec.Struct, gc=False):
     attachments: Part = UNSET
 
 
-def unpacked(span: Row) -> list[Row]:
+def unpacked(span: JsonObject) -> list[JsonObject]:
     """Return the spans of packed events, each after its parent; the packed ones again, if they are not what they should be."""
     try:
         packed = msgspec.json.decode(msgspec.json.encode(span), type=_Unpacking)
@@ -150,8 +151,8 @@ class _Unpacking(msgspec.Struct):
     attachments: dict[str, str] = {}
 
 
-def _spans(packed: _Unpacking) -> list[Row]:
-    spans: list[Row] = []
+def _spans(packed: _Unpacking) -> list[JsonObject]:
+    spans: list[JsonObject] = []
     places: dict[bytes, int] = {}
     look = packed.attachments.get if packed.attachments else None
     pooled = _PooledMessages(packed.events_data or Pools(), look)
@@ -174,14 +175,14 @@ def _spans(packed: _Unpacking) -> list[Row]:
 
 def _span(
     event: Mapping[str, Raw], kind: str, parent: int | None, pooled: "_PooledMessages"
-) -> Row:
+) -> JsonObject:
     begins = kind == "span_begin"
     start = _time(event.get("timestamp"))
     end = None if begins else start
     if "completed" in event:
         end = _time(event["completed"])
     left_out = _OF_SPAN if begins else _OWN
-    data: Row = {name: raw for name, raw in event.items() if name not in left_out}
+    data: JsonObject = {name: raw for name, raw in event.items() if name not in left_out}
     if pooled.look is not None:
         data = {name: settle(raw, pooled.look) for name, raw in data.items()}
     if kind == "model":
@@ -199,14 +200,14 @@ class _PooledMessages:
         self._messages: set[int] = set()
         self._calls: set[int] = set()
 
-    def fill(self, event: Mapping[str, Raw], data: Row) -> None:
+    def fill(self, event: Mapping[str, Raw], data: JsonObject) -> None:
         """Put the messages that an event refers to into its data."""
         if "input_refs" in event and (refs := _refs(event["input_refs"])):
             del data["input_refs"]
             new = self._new(refs, self._pools.messages, self._messages)
             data["input"], data["earlier_messages"] = new
         if "call" in event and b'"call_refs"' in bytes(event["call"]):
-            call: Row = {**_CALL(event["call"])}
+            call: JsonObject = {**_CALL(event["call"])}
             if refs := _refs(call.pop("call_refs")):
                 new = self._new(refs, self._pools.calls, self._calls)
                 call["messages"], call["earlier_messages"] = new

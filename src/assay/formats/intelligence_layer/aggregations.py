@@ -40,7 +40,7 @@ from assay.formats.intelligence_layer.original import FileStore, OriginalStore, 
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, T, from_json, numbers_in, to_json
 from assay.interfaces import Group, Store
-from assay.records import Kind, Manifest, MetricRow
+from assay.records import JsonObject, Kind, Manifest, MetricRow
 from assay.store.keys import canonical, digest
 from assay.store.repositories import AggregationRepository as Aggregations
 from assay.store.seal import seal
@@ -170,7 +170,7 @@ class StoredAggregationRepository(AggregationRepository):
 
 
 def overview_of(
-    stored: dict[str, Any], aggregation_type: type[AggregatedEvaluation]
+    stored: JsonObject, aggregation_type: type[AggregatedEvaluation]
 ) -> AggregationOverview[AggregatedEvaluation]:
     """The overview of a JSON value. Its statistics are read by themselves, as they may be of any
     kind of type."""
@@ -204,7 +204,7 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         self.description = description
 
     @cached_property
-    def _types(self) -> dict[str, Any]:
+    def _types(self) -> JsonObject:
         return arguments_of(type(self._aggregation_logic), AggregationLogic)
 
     def evaluation_type(self) -> type[Evaluation]:
@@ -219,7 +219,7 @@ class Aggregator(Generic[Evaluation, AggregatedEvaluation]):
         *eval_ids: str,
         description: str | None = None,
         labels: set[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: JsonObject | None = None,
     ) -> AggregationOverview[AggregatedEvaluation]:
         """Aggregate the results of these evaluations as one, and store the overview."""
         start = utc_now()

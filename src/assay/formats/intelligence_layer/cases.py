@@ -26,7 +26,7 @@ from assay.formats.intelligence_layer.original import FileStore
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.formats.intelligence_layer.runs import rows_of_original as response_rows
 from assay.formats.intelligence_layer.types import numbers_in
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 from assay.store.files import safe_name
 from assay.store.items import encode_item
 from assay.store.keys import id_hash
@@ -34,7 +34,6 @@ from assay.store.keyset import Seen
 from assay.store.stores import FolderStore
 from assay.store.table.decode import read_rows
 
-Row = dict[str, Any]
 FORMAT = "intelligence_layer"
 
 
@@ -89,7 +88,7 @@ def file_name(id: str) -> str:
 # ---- rows
 
 
-def response_from(row: Row, run: RunOverview, author: Author) -> Response:
+def response_from(row: JsonObject, run: RunOverview, author: Author) -> Response:
     """An output of the original as a response of ours."""
     (made,) = response_rows(row)
     made.sample_index, made.total_samples = author.sample_index, author.total_samples
@@ -143,7 +142,7 @@ class RepositoryResults:
         return len(self._problems)
 
     @property
-    def source(self) -> Row:
+    def source(self) -> JsonObject:
         """Return what tells that nothing has changed: a hash over all files."""
         content = blake2b(digest_size=16)
         ids = [*(f"runs/{run.id}" for run in self._runs), f"datasets/{self.dataset}"]
@@ -155,7 +154,7 @@ class RepositoryResults:
         return {"format": FORMAT, "folder": folder, "of": ids, "content": content.hexdigest()}
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         described = {each.id: each.description for each in (*self._runs, *self._evaluations)}
         return {"agents": [run.id for run in self._runs], "descriptions": described}
 
@@ -233,7 +232,7 @@ class RepositoryResults:
                     self._failed.setdefault(run.id, {})[response.item_id] = response
                 yield ForeignCase(None, response, evaluations or ())
 
-    def _row_in(self, file: Path, *needed: str) -> Row | None:
+    def _row_in(self, file: Path, *needed: str) -> JsonObject | None:
         try:
             row: Any = json.loads(reading.content(file))
         except (OSError, ValueError, RecursionError) as error:
@@ -244,7 +243,7 @@ class RepositoryResults:
             and all(name in row for name in needed)
             and isinstance(row["example_id"], str)
         ):
-            return cast("Row", row)
+            return cast("JsonObject", row)
         self._problems.append(f"{file} has no {' and '.join(needed)}")
         return None
 
@@ -314,7 +313,7 @@ def _by_number(rows: list[Evaluation], evaluation_id: str) -> list[Evaluation]:
         if len(rows) == 1 and rows[0].score is None and rows[0].outcome == "scored"
         else None
     )
-    numbers = dict(_flags(cast("Row", value))) if isinstance(value, dict) else {}
+    numbers = dict(_flags(cast("JsonObject", value))) if isinstance(value, dict) else {}
     if len(numbers) < 2:
         return rows
     made: list[Evaluation] = []
@@ -326,7 +325,7 @@ def _by_number(rows: list[Evaluation], evaluation_id: str) -> list[Evaluation]:
     return made
 
 
-def _flags(value: Row) -> Iterator[tuple[str, float]]:
+def _flags(value: JsonObject) -> Iterator[tuple[str, float]]:
     for name, number in value.items():
         if isinstance(number, (bool, int, float)) and number - number == 0:
             yield name, number

@@ -27,7 +27,7 @@ from assay.formats.intelligence_layer.types import (
     to_json,
 )
 from assay.interfaces import Log, Store
-from assay.records import Item, Kind, Manifest, Segment
+from assay.records import Item, JsonObject, Kind, Manifest, Segment
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import FolderStore, MemoryStore
@@ -285,9 +285,6 @@ def dataset_store(
     return memory
 
 
-Row = dict[str, Any]
-
-
 class FileDatasetRepository(StoredDatasetRepository):
     def __init__(self, root_directory: Path) -> None:
         super().__init__(FolderStore(root_directory))
@@ -325,7 +322,7 @@ class FileDatasetRepository(StoredDatasetRepository):
         return Dataset.model_validate_json(path.read_bytes()) if path.is_file() else None
 
     def _original_items(self, dataset_id: str) -> list[Item]:
-        path, decode = self._path(dataset_id, ".jsonl"), row_decoder(Row)
+        path, decode = self._path(dataset_id, ".jsonl"), row_decoder(JsonObject)
         if not path.is_file():
             raise BadValue(f"the repository has no dataset {dataset_id!r}")
         lines = path.read_text(encoding="utf-8").split("\n")

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import ClassVar, Generic, TypeVar
 from uuid import uuid4
 
-from assay.formats.intelligence_layer.types import Input, ModelRecord, Output, Row
+from assay.formats.intelligence_layer.types import Input, ModelRecord, Output
+from assay.records import JsonObject
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""
@@ -40,7 +41,7 @@ class Example(ShownByText, Generic[Input, ExpectedOutput]):
     input: Input
     expected_output: ExpectedOutput
     id: str = field(default_factory=new_id)
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
     _text = "Example ID = {0.id}\nInput = {0.input}\nExpected output = {0.expected_output}\nMetadata = {0.metadata}\n"
 
 
@@ -51,7 +52,7 @@ class Dataset(ShownByText):
     id: str = field(default_factory=new_id)
     name: str
     labels: set[str] = field(default_factory=set[str])
-    metadata: Row = field(default_factory=Row)
+    metadata: JsonObject = field(default_factory=JsonObject)
     _text = "Dataset ID = {0.id}\nName = {0.name}\nLabels = {0.labels}\nMetadata = {0.metadata}"
 
 
@@ -102,7 +103,7 @@ class RunOverview(ShownByText):
     successful_example_count: int
     description: str
     labels: set[str] = field(default_factory=set[str])
-    metadata: Row = field(default_factory=Row)
+    metadata: JsonObject = field(default_factory=JsonObject)
     _text = (
         "Run Overview ID = {0.id}\n"
         "Dataset ID = {0.dataset_id}\n"
@@ -128,8 +129,8 @@ class RecoveryData(ModelRecord):
 
 
 def chosen_fields(
-    what: str, description: str | None, labels: Iterable[str] | None, metadata: Row | None
-) -> Row:
+    what: str, description: str | None, labels: Iterable[str] | None, metadata: JsonObject | None
+) -> JsonObject:
     """Return the fields of an overview that its caller chose; `what` is the step's own description."""
     return {
         "description": f"{what} : {description}" if description else what,
@@ -178,7 +179,7 @@ class EvaluationOverview(ShownByText):
     failed_evaluation_count: int
     description: str
     labels: set[str] = field(default_factory=set[str])
-    metadata: Row = field(default_factory=Row)
+    metadata: JsonObject = field(default_factory=JsonObject)
     skipped_evaluation_count: int | None = None
     _text = (
         "Evaluation Overview ID = {0.id}\n"
@@ -221,7 +222,7 @@ class AggregationOverview(ShownByText, Generic[AggregatedEvaluation]):
     description: str
     statistics: AggregatedEvaluation
     labels: set[str] = field(default_factory=set[str])
-    metadata: Row = field(default_factory=Row)
+    metadata: JsonObject = field(default_factory=JsonObject)
 
     @property
     def run_ids(self) -> Sequence[str]:

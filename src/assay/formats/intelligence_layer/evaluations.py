@@ -14,7 +14,7 @@ import json
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ from assay.formats.intelligence_layer.runs import RowPlaces, value_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, is_ours, to_json
 from assay.interfaces import Log, Score, Store
 from assay.records import Evaluation as Row
-from assay.records import Item, Manifest, Response
+from assay.records import Item, JsonMapping, JsonObject, Manifest, Response
 from assay.store.keys import canonical, digest
 from assay.store.seal import seal
 from assay.store.stores import MemoryStore
@@ -73,7 +73,7 @@ class StoredResult(msgspec.Struct, gc=False):
     outcome: str = "scored"
     error: str | None = None
     value: Any = None
-    detailed_results: dict[str, Any] = {}
+    detailed_results: JsonObject = {}
     players: tuple[str, str] | None = None
     part: tuple[int, int] = (0, 1)
 
@@ -115,7 +115,7 @@ def scores_of(result: Any) -> list[Score]:
     return scores
 
 
-def _match(match: ComparisonEvaluation, details: dict[str, Any]) -> Score:
+def _match(match: ComparisonEvaluation, details: JsonObject) -> Score:
     return Score(
         score=match.outcome.payoff[0],
         players=(match.first_player, match.second_player),
@@ -142,7 +142,7 @@ def rows_of(example_evaluation: ExampleEvaluation[Any]) -> list[Row]:
     return [_row(example_evaluation, score) for score in scores_of(result)]
 
 
-def rows_of_original(file: dict[str, Any]) -> list[Row]:
+def rows_of_original(file: JsonObject) -> list[Row]:
     """The rows of a result as the original wrote it; by their fields, matches are told from other results."""
     value = json.loads(file["json_result"])
     types = (FailedExampleEvaluation,) if file["is_exception"] else (ComparisonEvaluation, Matches)
@@ -205,7 +205,7 @@ class ExampleScorer:
         *,
         abort: bool,
         keep: Callable[[str, Any], None] | None,
-        earlier: Mapping[str, Any],
+        earlier: JsonMapping,
     ) -> None:
         self.stop = Stop()
         self.failure: BaseException | None = None

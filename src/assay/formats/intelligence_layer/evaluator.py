@@ -49,7 +49,7 @@ from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
 from assay.interfaces import Store
-from assay.records import Manifest
+from assay.records import JsonObject, Manifest
 from assay.store.keys import id_hash
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
@@ -94,7 +94,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         self.max_workers = max_workers
 
     @cached_property
-    def _types(self) -> dict[str, Any]:
+    def _types(self) -> JsonObject:
         return arguments_of(type(self._evaluation_logic), EvaluationLogic)
 
     def input_type(self) -> type[Input]:
@@ -117,7 +117,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
         skip_example_on_any_failure: bool = True,
         description: str | None = None,
         labels: set[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: JsonObject | None = None,
         items: Items = "refuse",
         retry_errors: bool = False,
     ) -> EvaluationOverview:
@@ -266,7 +266,7 @@ class Evaluator(Generic[Input, Output, ExpectedOutput, Evaluation]):
             earlier=self._made_by_0_1(evaluation_id),
         )
 
-    def _made_by_0_1(self, evaluation_id: str) -> dict[str, Any]:
+    def _made_by_0_1(self, evaluation_id: str) -> JsonObject:
         """The results of an evaluation that 0.1 left unfinished: their rows have other keys than
         the engine's."""
         store = self._own_store()
@@ -354,7 +354,7 @@ class IncrementalEvaluator(Evaluator[Input, Output, ExpectedOutput, Evaluation])
         num_examples: int | None = None,
         abort_on_error: bool = False,
         labels: set[str] | None = None,
-        metadata: dict[str, Any] | None = None,
+        metadata: JsonObject | None = None,
         description: str | None = None,
         skip_example_on_any_failure: bool = True,
         items: Items = "refuse",

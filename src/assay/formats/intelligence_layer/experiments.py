@@ -24,11 +24,10 @@ from assay.formats.intelligence_layer.domain import (
     RunOverview,
 )
 from assay.formats.intelligence_layer.types import to_json
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.store.files import safe_name
 from assay.store.items import decode_item
 
-Row = dict[str, Any]
 _OUTCOMES = {1.0: "a_wins", 0.5: "draw", 0.0: "b_wins"}
 
 
@@ -37,8 +36,8 @@ class Artefact:
     """`examples` are the contents of their files; a dataset has `items` instead."""
 
     kind: str
-    overview: Row
-    examples: Iterable[Row] = ()
+    overview: JsonObject
+    examples: Iterable[JsonObject] = ()
     items: Iterable[Item] = ()
 
 
@@ -114,7 +113,7 @@ class Runs:
             run.id = free_name(_plain(run.description), taken, "-")
             taken.add(run.id)
 
-    def _add(self, row: Row) -> None:
+    def _add(self, row: JsonObject) -> None:
         time = float(row.get("timestamp") or 0.0)
         run = self.by_address.setdefault(_address(row), AuthoredRun("", "", time, time))
         run.first, run.last = min(run.first, time), max(run.last, time)
@@ -131,7 +130,7 @@ class Runs:
             cases = self._rows(address) if joining is None else _cases(joining, address)
             yield Artefact("run", self.overview(run), self._outputs(cases, run))
 
-    def overview(self, run: AuthoredRun) -> Row:
+    def overview(self, run: AuthoredRun) -> JsonObject:
         return to_json(self._overview(run))
 
     def _overview(self, run: AuthoredRun) -> RunOverview:
@@ -146,7 +145,7 @@ class Runs:
             metadata={KEPT: msgspec.to_builtins(run.author)} if self._extras else {},
         )
 
-    def of(self, evaluation: Row) -> AuthoredRun | None:
+    def of(self, evaluation: JsonObject) -> AuthoredRun | None:
         """The run whose answer a label is about."""
         for key in evaluation.get("responses") or ():
             return self.by_key.get(key)
@@ -158,23 +157,31 @@ class Runs:
         ]
         return runs[0] if len(runs) == 1 else None
 
-    def _rows(self, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
+    def _rows(self, address: tuple[str, str, int]) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
         return ((row, []) for row in self._tables.rows("responses") if _address(row) == address)
 
-    def _outputs(self, cases: Iterable[tuple[Row, list[Row]]], run: AuthoredRun) -> Iterator[Row]:
+    def _outputs(
+        self, cases: Iterable[tuple[JsonObject, list[JsonObject]]], run: AuthoredRun
+    ) -> Iterator[JsonObject]:
         overview = self._overview(run)
         for row, evaluations in cases:
             output: Any = row.get("response") if row.get("output") is None else row["output"]
             if _is_failed(row):
                 output = to_json(FailedExampleRun(error_message=str(row.get("error") or "")))
-            made: Row = {"run_id": run.id, "example_id": str(row["item_id"]), "output": output}
+            made: JsonObject = {
+                "run_id": run.id,
+                "example_id": str(row["item_id"]),
+                "output": output,
+            }
             if self._extras:
                 kept = kept_of(FORMAT, row, response_from(made, overview, run.author), evaluations)
                 made[KEPT] = {"evaluations": [], **kept}
             yield made
 
 
-def _cases(joining: Joining, address: tuple[str, str, int]) -> Iterator[tuple[Row, list[Row]]]:
+def _cases(
+    joining: Joining, address: tuple[str, str, int]
+) -> Iterator[tuple[JsonObject, list[JsonObject]]]:
     """The answers of an address, each with its labels."""
     for series in joining.series():
         if (series.address.model, series.address.task, series.address.sample) == address:
@@ -182,7 +189,7 @@ def _cases(joining: Joining, address: tuple[str, str, int]) -> Iterator[tuple[Ro
                 yield response, [row for _, row in evaluations]
 
 
-def _result_of(row: Row, label: str, before: Row) -> Row:
+def _result_of(row: JsonObject, label: str, before: JsonObject) -> JsonObject:
     """Return a label as a field of its example's result; of several that failed the first."""
     if row.get("outcome", "scored") == "scored":
         values = [row[name] for name in ("value", "score", "passed") if row.get(name) is not None]
@@ -191,7 +198,7 @@ def _result_of(row: Row, label: str, before: Row) -> Row:
     return {"error_message": before.get("error_message", error)}
 
 
-def _match(row: Row) -> Row:
+def _match(row: JsonObject) -> JsonObject:
     first, second = row["players"]
     payoff = min(_OUTCOMES, key=lambda payoff: abs(payoff - float(row["score"])))
     return {"first_player": first, "second_player": second, "outcome": _OUTCOMES[payoff]}
@@ -199,8 +206,8 @@ def _match(row: Row) -> Row:
 
 def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Iterator[Artefact]:
     """An evaluation for each run with labels, and one for the matches of each label."""
-    labels: dict[str, tuple[AuthoredRun, dict[str, Row]]] = {}
-    matches: dict[str, dict[str, Row]] = {}
+    labels: dict[str, tuple[AuthoredRun, dict[str, JsonObject]]] = {}
+    matches: dict[str, dict[str, JsonObject]] = {}
     strays = 0
     for row in tables.rows("evaluations"):
         example, label = str(row["item_id"]), str(row.get("label") or "")
@@ -228,7 +235,9 @@ def _evaluations(tables: Tables, runs: Runs, note: Callable[[str], None]) -> Ite
         yield _evaluation(_plain(f"{label} matches"), list(runs.by_address.values()), runs, results)
 
 
-def _evaluation(id: str, of: list[AuthoredRun], runs: Runs, results: dict[str, Row]) -> Artefact:
+def _evaluation(
+    id: str, of: list[AuthoredRun], runs: Runs, results: dict[str, JsonObject]
+) -> Artefact:
     """An example whose labels all failed is a failure; one with some of them keeps those."""
     failed = {example for example, result in results.items() if result.keys() == {"error_message"}}
     start, end = min(run.first for run in of), max(run.last for run in of)
@@ -256,11 +265,11 @@ def _evaluation(id: str, of: list[AuthoredRun], runs: Runs, results: dict[str, R
     return Artefact("evaluation", overview, list(rows))
 
 
-def _is_failed(row: Row) -> bool:
+def _is_failed(row: JsonObject) -> bool:
     return row.get("outcome") == "errored" or bool(row.get("error"))
 
 
-def _address(row: Row) -> tuple[str, str, int]:
+def _address(row: JsonObject) -> tuple[str, str, int]:
     return (
         str(row.get("model_name") or ""),
         str(row.get("task") or ""),

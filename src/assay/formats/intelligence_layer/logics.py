@@ -19,6 +19,7 @@ from assay.formats.intelligence_layer.domain import (
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.types import Input, Output, is_pydantic
+from assay.records import JsonObject
 from assay.store.keys import digest
 from assay.usercode import identity
 
@@ -60,14 +61,14 @@ class AggregationLogic(ABC, Generic[Evaluation, AggregatedEvaluation]):
         """The statistics of all results that are not failures; they can be read once."""
 
 
-def arguments_of(kind: type, ancestor: type) -> dict[str, Any]:
+def arguments_of(kind: type, ancestor: type) -> JsonObject:
     """The types by the names of the ancestor's type variables; those that no class in between settles are left out."""
     names = [variable.__name__ for variable in ancestor.__parameters__]  # type: ignore[attr-defined]
     settled_types = zip(names, _arguments(kind, ancestor), strict=True)
     return {name: argument for name, argument in settled_types if not isinstance(argument, TypeVar)}
 
 
-def settled_type(owner: object, types: dict[str, Any], name: str, method: str) -> Any:
+def settled_type(owner: object, types: JsonObject, name: str, method: str) -> Any:
     """The type of this name; a TypeError says how to give it where the classes do not."""
     if name not in types:
         raise TypeError(
@@ -100,7 +101,7 @@ def _with_types(argument: Any, types: dict[Any, Any]) -> Any:
     )
 
 
-def identity_of(logic: object) -> dict[str, Any]:
+def identity_of(logic: object) -> JsonObject:
     """JSON values that change when results of the logic may."""
     name = f"{type(logic).__module__}.{type(logic).__qualname__}"
     return {
@@ -113,7 +114,7 @@ def identity_of(logic: object) -> dict[str, Any]:
 @lru_cache(64)  # what a class runs is what was loaded, whatever becomes of its file
 def _code(kind: type) -> list[str]:
     """The identities of the class's own functions and of those it inherits; of several in one file, of one."""
-    functions: dict[str, Any] = {}
+    functions: JsonObject = {}
     for owner in kind.__mro__:
         if owner.__module__.split(".")[0] not in _NOT_USERS:
             for value in vars(owner).values():

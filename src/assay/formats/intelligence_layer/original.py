@@ -14,13 +14,12 @@ from typing import Any
 import msgspec
 
 from assay.interfaces import Log, Store
-from assay.records import Kind, Manifest
+from assay.records import JsonObject, Kind, Manifest
 from assay.store.files import safe_name
 from assay.store.memory_log import MemoryLog
 from assay.store.stores import MANIFEST, FolderStore
 
 _OVERVIEWS = {"overview": ".json", "partial": ".partial_json"}
-Row = dict[str, Any]
 
 
 def entry_name(folder: Path, id: str) -> str:
@@ -41,7 +40,7 @@ class OriginalStore:
         root_directory: Path,
         kind: Kind,
         examples: str = "",
-        read: Callable[[Row], list[Any]] | None = None,
+        read: Callable[[JsonObject], list[Any]] | None = None,
     ) -> None:
         root_directory.mkdir(parents=True, exist_ok=True)
         self.folder = root_directory / f"{kind}s"
@@ -77,7 +76,7 @@ class OriginalStore:
         return self.folder / f"{entry_name(self.folder, id)}{ending}"
 
 
-def _json(path: Path) -> Row:
+def _json(path: Path) -> JsonObject:
     return json.loads(path.read_text(encoding="utf-8"))
 
 

@@ -3,7 +3,7 @@ or one evaluation is about. Runs are models: their names are the runs' ids, whic
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from assay.engine.experiment.imports.foreign import (
     Foreign,
@@ -11,12 +11,12 @@ from assay.engine.experiment.imports.foreign import (
     whole_json,
 )
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import reader
 
 if TYPE_CHECKING:
     pass
 
-Row = dict[str, Any]
 _KINDS = ("runs", "evaluations")
 # what only overviews of this kind have
 _FIELDS = {"runs": "dataset_id", "evaluations": "run_overviews"}
@@ -55,7 +55,7 @@ def is_overview(file: Path, kind: str) -> bool:
     found = whole_json(file)
     return (
         isinstance(found, dict)
-        and {"id", "description", _FIELDS[kind]} <= cast("Row", found).keys()
+        and {"id", "description", _FIELDS[kind]} <= cast("JsonObject", found).keys()
     )
 
 

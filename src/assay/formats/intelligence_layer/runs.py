@@ -33,16 +33,10 @@ from assay.formats.intelligence_layer.original import (
     OriginalStore,
     manifests,
 )
-from assay.formats.intelligence_layer.tracer import (
-    ExampleTracer,
-    InMemoryTracer,
-    Row,
-    Tracer,
-    tracer_of,
-)
+from assay.formats.intelligence_layer.tracer import ExampleTracer, InMemoryTracer, Tracer, tracer_of
 from assay.formats.intelligence_layer.types import BadValue, Output, from_json, is_ours, to_json
 from assay.interfaces import Answer, Log, Store
-from assay.records import Manifest, Response, Segment
+from assay.records import JsonObject, Manifest, Response, Segment
 from assay.store.files import safe_name
 from assay.store.keys import canonical, digest, response_key
 from assay.store.log import FileLog
@@ -71,7 +65,7 @@ def answer_with(output: Any) -> Answer:
     return Answer(text=msgspec.json.encode(value).decode(), output=value)
 
 
-def rows_of_original(row: Row) -> list[Response]:
+def rows_of_original(row: JsonObject) -> list[Response]:
     """The one row of a file of the original, in which only the fields of a failure tell that it is one."""
     output: Any = row["output"]
     if isinstance(output, dict) and output.keys() == {"error_message"}:
@@ -404,7 +398,7 @@ class StoredRunRepository(RunRepository):
         positions = rows.all().get(example_id)
         if positions is None:
             return None
-        return tracer_of(map(row_decoder(Row), map(rows.log.read, positions)))
+        return tracer_of(map(row_decoder(JsonObject), map(rows.log.read, positions)))
 
     def finished_examples(self, tmp_hash: str) -> RecoveryData | None:
         lines = [msgspec.json.decode(line, type=str) for _, line in self._recovery(tmp_hash).scan()]

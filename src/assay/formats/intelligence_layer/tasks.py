@@ -6,7 +6,7 @@ as rows.
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, final
@@ -20,7 +20,7 @@ from assay.formats.intelligence_layer.tracer import TaskSpan, Tracer
 from assay.formats.intelligence_layer.types import Input, ModelRecord, Output, from_json, to_json
 from assay.interfaces import Answer, Work
 from assay.interfaces import Context as CallContext
-from assay.records import Item
+from assay.records import Item, JsonMapping, JsonObject
 from assay.store.keys import canonical, digest, response_key
 from assay.text.plain import plain
 from assay.usercode import identity
@@ -96,11 +96,11 @@ def _annotated_type(annotation: str, function: Any) -> Any:
         return _MISSING
 
 
-def parameters_of(task: Task[Any, Any]) -> dict[str, Any]:
+def parameters_of(task: Task[Any, Any]) -> JsonObject:
     """Return what the task was made with, as far as that is plain data: the attributes that its
     constructor's arguments became. Other attributes, and containers that may be filled while it
     runs, are not parameters but its memory."""
-    parameters: dict[str, Any] = {}
+    parameters: JsonObject = {}
     for name in inspect.signature(type(task)).parameters:
         value = getattr(task, name, getattr(task, f"_{name}", None))
         if not isinstance(value, (list, dict, set)):
@@ -126,8 +126,8 @@ class ExampleTask:
     ) -> None:
         self.name = self.model_name = type(task).__name__
         self.lane = ""
-        self.facets: Mapping[str, Any] = {"model_id": self.name}
-        self.identity: Mapping[str, Any] = {
+        self.facets: JsonMapping = {"model_id": self.name}
+        self.identity: JsonMapping = {
             "task": self.name,
             "code": identity(type(task).do_run),
             "params": parameters_of(task),

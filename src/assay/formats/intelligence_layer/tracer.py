@@ -21,6 +21,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from assay.formats.intelligence_layer.types import ModelRecord, from_json, to_json
+from assay.records import JsonObject
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""
@@ -321,9 +322,6 @@ class LogEntry(ModelRecord):
         return Event(name="log", message=self.message, body=self.value, timestamp=self.timestamp)
 
 
-Row = dict[str, Any]
-
-
 class ExampleTracer(InMemoryTracer):
     """The tracer of one example. `key` is that of the example's row, where it is known."""
 
@@ -346,7 +344,7 @@ class ExampleTracer(InMemoryTracer):
             "sample_index": 0,
             "tracer": self._id,
         }
-        spans: list[Row] = []
+        spans: list[JsonObject] = []
         _add_spans(root, None, spans)
         try:
             line = msgspec.json.encode({**row, "spans": spans}, enc_hook=_json_or_text)
@@ -356,7 +354,7 @@ class ExampleTracer(InMemoryTracer):
         self._write(line + b"\n")
 
 
-def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
+def tracer_of(rows: Iterable[JsonObject]) -> InMemoryTracer:
     """The trace again. Of an example that ran more than once it is the last run's."""
     every = list(rows)
     tracer = InMemoryTracer()
@@ -369,10 +367,10 @@ def tracer_of(rows: Iterable[Row]) -> InMemoryTracer:
     return tracer
 
 
-def _add_spans(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None:
+def _add_spans(span: InMemorySpan, parent: int | None, spans: list[JsonObject]) -> None:
     """Add a span, and those in it, as they are stored."""
     errors = [log.value for log in _logs(span) if isinstance(log.value, ErrorValue)]
-    data: Row = {
+    data: JsonObject = {
         "trace_id": span.context.trace_id,
         "span_id": span.context.span_id,
         "status": span.status_code,
@@ -398,8 +396,8 @@ def _add_spans(span: InMemorySpan, parent: int | None, spans: list[Row]) -> None
             _add_spans(entry, number, spans)
 
 
-def _span(row: Row, around: InMemoryTracer) -> InMemorySpan:
-    data: Row = row["data"]
+def _span(row: JsonObject, around: InMemoryTracer) -> InMemorySpan:
+    data: JsonObject = row["data"]
     start = datetime.fromtimestamp(row["start"], UTC)
     if "input" in data:
         task_span = around.task_span(row["name"], data["input"], start)

@@ -7,23 +7,23 @@ pydantic.
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 import msgspec
 
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 
 T = TypeVar("T")
 Input = TypeVar("Input")
 """What a task is given: a pydantic model, a dataclass, a Struct or a plain JSON type."""
 Output = TypeVar("Output")
 """What a task returns, of the same kinds of types."""
-JsonSerializable = int | float | str | bool | Sequence[Any] | Mapping[str, Any] | None
+JsonSerializable = int | float | str | bool | Sequence[Any] | JsonMapping | None
 """Any JSON value, for annotations."""
 SerializableDict = dict[str, JsonSerializable]
-Row = dict[str, Any]
 """An object of JSON."""
 
 
@@ -64,7 +64,7 @@ def from_json(data: Any, type: type[T]) -> T:
 def numbers_in(value: Any, way: str = "") -> Iterator[tuple[str, float]]:
     """Yield the numbers in a JSON value, truth values among them, by the way to each: `scores.some-run.elo`."""
     if isinstance(value, dict):
-        for key, inner in cast("dict[str, Any]", value).items():
+        for key, inner in cast("JsonObject", value).items():
             yield from numbers_in(inner, f"{way}.{key}" if way else str(key))
     elif isinstance(value, (int, float)):
         yield way or "value", value
@@ -126,7 +126,7 @@ class ModelRecord:
     """What code does with the original's pydantic models, for dataclasses: a dump, also as JSON,
     and the way back."""
 
-    def model_dump(self, mode: str = "python") -> dict[str, Any]:
+    def model_dump(self, mode: str = "python") -> JsonObject:
         """Return the fields by name; with mode `json` as JSON values."""
         fields: Any = self
         return to_json(self) if mode == "json" else dataclasses.asdict(fields)

@@ -22,11 +22,10 @@ from assay.formats.intelligence_layer.experiments import Artefact, artefacts_of
 from assay.formats.intelligence_layer.reader import is_repository
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.formats.intelligence_layer.types import to_json
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.registry import writer
 from assay.store.files import make_folder, write_file
 
-Row = dict[str, Any]
 _JSON: Any = Any  # the type of a value that is read as it is
 _OWN = "skipped_evaluation_count"  # a field of our overviews that the original does not have
 
@@ -77,7 +76,7 @@ class OriginalFiles:
             self._renamed[id] = name
         return name
 
-    def dataset(self, about: Row, items: Iterable[Item]) -> None:
+    def dataset(self, about: JsonObject, items: Iterable[Item]) -> None:
         name = self.name(about["id"])
         rows = (
             {
@@ -174,7 +173,7 @@ def _ids(root: Path, folder: str, ids: Any) -> Iterable[str]:
     return ids() if (root / folder).is_dir() else []
 
 
-def _result(evaluation: Any) -> Row:
+def _result(evaluation: Any) -> JsonObject:
     return {
         "evaluation_id": evaluation.evaluation_id,
         "example_id": evaluation.example_id,
@@ -183,12 +182,12 @@ def _result(evaluation: Any) -> Row:
     }
 
 
-def _as_original(overview: Row) -> Row:
+def _as_original(overview: JsonObject) -> JsonObject:
     """Without the field that only we have, in the overview itself or in those inside it."""
     inside = [_as_original(each) for each in overview.get("evaluation_overviews", [])]
     kept = {name: value for name, value in overview.items() if name != _OWN}
     return {**kept, "evaluation_overviews": inside} if inside else kept
 
 
-def _json_text(row: Row) -> bytes:
+def _json_text(row: JsonObject) -> bytes:
     return msgspec.json.format(msgspec.json.encode(row), indent=2)

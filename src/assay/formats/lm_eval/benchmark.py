@@ -12,8 +12,9 @@ from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking.data import load, shown_name
 from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.scoring.measures import entries
-from assay.formats.lm_eval.tasks.definition import Definition, Fields
+from assay.formats.lm_eval.tasks.definition import Definition
 from assay.formats.lm_eval.tasks.index import Progress, index
+from assay.records import JsonObject
 from assay.registry import benchmark
 
 _ASKS = {
@@ -80,7 +81,7 @@ def example(definition: Definition) -> str:
 class Harness:
     """The collection: an installed lm-eval's tasks, those of `ASSAY_TASKS`, and those of an entry's `include_path`."""
 
-    def config(self, entries: Sequence[Fields]) -> Fields:
+    def config(self, entries: Sequence[JsonObject]) -> JsonObject:
         """The dataset, prompts, scorers and metrics that a config's entries stand for."""
         names = ", ".join(str(entry.get("task")) for entry in entries)
         facets = ["model_name", "benchmark"]
@@ -91,7 +92,7 @@ class Harness:
         code = {"task_folders": folders} if folders else {}
         trusted = {"params": code} if folders else {}
         consents = [entry.get("unsafe_code") for entry in entries]
-        scoring: Fields = {**code}
+        scoring: JsonObject = {**code}
         scoring |= {"sound": True} if any(entry.get("sound") for entry in entries) else {}
         scoring |= {"sandbox": "weak" if "weak" in consents else "closed"} if any(consents) else {}
         data = {"benchmarks": [*entries], **code}
@@ -107,7 +108,7 @@ class Harness:
             ],
         }
 
-    def problem(self, entry: Fields) -> UserError | None:
+    def problem(self, entry: JsonObject) -> UserError | None:
         """Why an entry cannot run, as far as names tell."""
         from assay.formats.lm_eval.chosen import chosen_tasks, refuse
 

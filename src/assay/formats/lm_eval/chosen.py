@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, Hook, TaskMember, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, TaskMember, leaves
 from assay.formats.lm_eval.tasks.definitions import members
 from assay.formats.lm_eval.tasks.index import index
+from assay.records import JsonObject
 from assay.store.keys import digest
 
 # of an entry: changes that no definition has
@@ -22,11 +23,11 @@ class ChosenTask(msgspec.Struct, kw_only=True, dict=True):
     """A task of an entry. `name` says what is not as the named task defines it."""
 
     definition: Definition
-    entry: Fields
+    entry: JsonObject
     name: str
 
     @cached_property
-    def metadata(self) -> Fields:
+    def metadata(self) -> JsonObject:
         """Return what its items say of it: an answer is scored by the same definition, and again if that changes."""
         own = {
             "benchmark": self.name,
@@ -36,7 +37,7 @@ class ChosenTask(msgspec.Struct, kw_only=True, dict=True):
         return {**own, "request": mark(self.entry)}
 
 
-def chosen_tasks(entries: Sequence[Fields]) -> Iterator[ChosenTask]:
+def chosen_tasks(entries: Sequence[JsonObject]) -> Iterator[ChosenTask]:
     """The tasks of all entries, in order."""
     for entry in entries:
         for member in requested_members(**_request(entry)):
@@ -46,7 +47,7 @@ def chosen_tasks(entries: Sequence[Fields]) -> Iterator[ChosenTask]:
                 yield ChosenTask(definition=leaf.definition, entry=entry, name=name)
 
 
-def _request(entry: Fields) -> Fields:
+def _request(entry: JsonObject) -> JsonObject:
     overrides = {key: entry[key] for key in _OVERRIDES if entry.get(key) not in (None, {})}
     text = msgspec.json.encode(overrides, order="sorted").decode()
     return {
@@ -56,7 +57,7 @@ def _request(entry: Fields) -> Fields:
     }
 
 
-def request_of(text: str) -> Fields:
+def request_of(text: str) -> JsonObject:
     """The arguments of `requested` that `mark` wrote."""
     return msgspec.json.decode(text)
 
@@ -90,7 +91,7 @@ def requested_members(
     return members(names.split(","), include_path=folders, overrides=msgspec.json.decode(overrides))
 
 
-def task_folders(entries: Sequence[Fields]) -> list[str]:
+def task_folders(entries: Sequence[JsonObject]) -> list[str]:
     """Folders and files of tasks that entries name themselves: their hooks are code that the config vouches for."""
     given = [entry.get(name) for entry in entries for name in ("include_path", "task")]
     paths = dict.fromkeys(str(path) for path in given if path)
@@ -128,12 +129,12 @@ def _hook(value: Any) -> Any:
     return [value.name, value.identity] if isinstance(value, Hook) else repr(value)
 
 
-def mark(entry: Fields) -> str:
+def mark(entry: JsonObject) -> str:
     """Return what items keep of their entry, so that answers are scored by the same definition."""
     return msgspec.json.encode(_request(entry)).decode()
 
 
-def modification(changes: Mapping[str, tuple[Any, Any]], entry: Fields) -> str:
+def modification(changes: Mapping[str, tuple[Any, Any]], entry: JsonObject) -> str:
     """` (modified: num_fewshot 5→0, limit 20)`, or nothing where all is as the task defines it."""
     parts = [f"{key} {_short(before)}→{_short(after)}" for key, (before, after) in changes.items()]
     parts += [f"{key} {_short(entry[key])}" for key in _OWN if entry.get(key)]

@@ -6,16 +6,17 @@ from assay.formats.lm_eval.asking.data import source_stamp
 from assay.formats.lm_eval.asking.documents import BoundTask, Generators, asked_documents
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.chosen import ChosenTask, chosen_tasks, identity
-from assay.formats.lm_eval.tasks.definition import Fields, TaskDocument, TaskRequest
+from assay.formats.lm_eval.tasks.definition import TaskDocument, TaskRequest
+from assay.records import JsonObject
 from assay.registry import dataset
 
-Entries = Sequence[Fields]
+Entries = Sequence[JsonObject]
 _SEED = 1234  # what the harness sends with every request
 _OPTIONS = ("limit", "samples", "seed", "system_instruction", "chat")
 _NOT_SENT = ("until", "max_gen_toks", "do_sample")
 
 
-def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> Fields:
+def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) -> JsonObject:
     tasks = list(chosen_tasks(benchmarks))
     return {
         "benchmarks": {
@@ -27,7 +28,7 @@ def _stamp(name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()) 
 @dataset(name="lm_eval.documents", stamp=_stamp)
 def documents(
     name: str, *, benchmarks: Entries, task_folders: Sequence[str] = ()
-) -> Iterator[tuple[str, Fields]]:
+) -> Iterator[tuple[str, JsonObject]]:
     """The documents of the tasks that `benchmarks` names, one task after another.
 
     Parameters:
@@ -46,9 +47,9 @@ def documents(
             yield f"{task.definition.task}[{document.id}]", _row(task, document)
 
 
-def _row(task: ChosenTask, document: TaskDocument) -> Fields:
+def _row(task: ChosenTask, document: TaskDocument) -> JsonObject:
     definition = task.definition
-    data: Fields = {
+    data: JsonObject = {
         "question": question_of(document.doc),
         "doc": document.doc,
         "requests": _requests(task, document),
@@ -67,15 +68,15 @@ def _row(task: ChosenTask, document: TaskDocument) -> Fields:
     }
 
 
-def _requests(task: ChosenTask, document: TaskDocument) -> list[Fields]:
+def _requests(task: ChosenTask, document: TaskDocument) -> list[JsonObject]:
     entry, repeats = task.entry, task.definition.repeats
-    rows: list[Fields] = []
+    rows: list[JsonObject] = []
     for request in document.requests:
         if request.continuation is not None:
             chat = bool(entry.get("chat")) and not request.rolling
             add_continuation(rows, request.messages, request.continuation, request.rolling, chat)
             continue
-        generation: Fields = {"messages": request.messages, "params": params_of(request)}
+        generation: JsonObject = {"messages": request.messages, "params": params_of(request)}
         if repeats > 1:
             generation["repeats"] = repeats
         if not entry.get("multiturn", True):
@@ -85,8 +86,8 @@ def _requests(task: ChosenTask, document: TaskDocument) -> list[Fields]:
 
 
 def add_continuation(
-    rows: list[Fields],
-    messages: Sequence[Fields],
+    rows: list[JsonObject],
+    messages: Sequence[JsonObject],
     continuation: str,
     rolling: bool = False,
     chat: bool = False,
@@ -96,7 +97,7 @@ def add_continuation(
     if "continuations" in last and last["messages"] == messages and not rolling:
         last["continuations"].append(continuation)
         return
-    row: Fields = {"messages": messages, "continuations": [continuation]}
+    row: JsonObject = {"messages": messages, "continuations": [continuation]}
     if rolling:
         row["rolling"] = True
     if chat:
@@ -104,7 +105,7 @@ def add_continuation(
     rows.append(row)
 
 
-def params_of(request: TaskRequest) -> Fields:
+def params_of(request: TaskRequest) -> JsonObject:
     """Return the harness's generation_kwargs as a server is sent them."""
     source = request.params
     until = source.get("until", [])

@@ -12,8 +12,9 @@ from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
 from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers
 from assay.formats.lm_eval.scoring.groups import groups as groups_of
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, TaskMember, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
 from assay.interfaces import Group, Values
+from assay.records import JsonObject
 from assay.registry import metric
 from assay.stats.intervals import item_contributions, item_weights
 from assay.stats.resampling import room_at, scaled_ends
@@ -79,7 +80,7 @@ class _Task:
             size=len(self.values), values={key: self.value}, stderrs={key: self.stderr}
         )
 
-    def row_fields(self) -> Fields:
+    def row_fields(self) -> JsonObject:
         return {
             "stderr": self.stderr,
             "filter": self.filter,
@@ -163,7 +164,7 @@ def _left_out(group: Group, parts: Sequence[_Task]) -> Any:
 
 def _evidence(
     group: Group, value: float, error: float | None, weights: Mapping[_Task, int]
-) -> Fields:
+) -> JsonObject:
     """Return how the items of all tasks contribute to the weighted mean of the tasks' means. They
     vary around the mean of their own task: what sets tasks apart is no uncertainty. A task that is
     all right varies as if one more document were wrong, but no more than all tasks together do.
@@ -196,7 +197,7 @@ def _unseen(value: float, share: Any, sizes: Any, spread: Any) -> Any:
 
 def _from_stderr(
     value: float, error: float | None, tasks: Collection[_Task], level: float
-) -> Fields:
+) -> JsonObject:
     """Return the interval that the harness's standard error gives within the range of the value, or
     why there is none. Where the error is 0, the documents may be alike by chance."""
     scale = min(part.scale for part in tasks)

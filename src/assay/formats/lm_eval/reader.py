@@ -22,8 +22,8 @@ from assay.formats.lm_eval.logs.files import (
     TaskSamples,
     experiments_at,
 )
-from assay.formats.lm_eval.tasks.definition import Fields
 from assay.readers._results import FileResults
+from assay.records import JsonObject
 from assay.registry import reader
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ class HarnessLog(FileResults):
         self._read: dict[str, Samples] = {}
 
     @property
-    def facts(self) -> Fields:
+    def facts(self) -> JsonObject:
         """Return what the newest results file says of the model and the run, and each task's own of the task."""
         experiment = self.experiment
-        facts: Fields = {
+        facts: JsonObject = {
             "read_from": ["lm-evaluation-harness"],
             "agents": [experiment.model],
         }
@@ -86,7 +86,7 @@ class HarnessLog(FileResults):
             facts["config"] = without_secrets(_settings(newest.part("config")))
             facts |= {name: newest.content[name] for name in newest.unknown}
         for name in BY_TASK:
-            by_task: Fields = {}
+            by_task: JsonObject = {}
             for report in experiment.reports:
                 by_task |= report.part(name)
             facts[name] = by_task
@@ -117,8 +117,8 @@ class HarnessLog(FileResults):
         from assay.formats.lm_eval.logs.samples import LoggedTask
 
         report = part.report
-        entry: Fields = {"task": part.task}
-        changed: Fields = {}
+        entry: JsonObject = {"task": part.task}
+        changed: JsonObject = {}
         if report is not None:
             limit = report.part("config").get("limit")
             if isinstance(limit, float) and limit.is_integer():
@@ -202,7 +202,7 @@ def _name(experiment: LogExperiment) -> str:
     return "-".join(filter(None, [experiment.model.replace("/", "__"), named]))
 
 
-def _settings(config: Fields) -> Fields:
+def _settings(config: JsonObject) -> JsonObject:
     """Older versions write arguments as one text, `name=value,…`."""
     given = config.get("model_args")
     if not isinstance(given, str):
@@ -211,7 +211,7 @@ def _settings(config: Fields) -> Fields:
     return {**config, "model_args": {name.strip(): value for name, _, value in pairs if name}}
 
 
-def _configs(experiment: LogExperiment) -> Fields:
+def _configs(experiment: LogExperiment) -> JsonObject:
     """The definitions as they were run; of very long ones what decides about numbers."""
     parts = experiment.parts.values()
     configs = {part.task: part.report.config(part.task) for part in parts if part.report}
@@ -220,6 +220,6 @@ def _configs(experiment: LogExperiment) -> Fields:
     return {task: _short_config(config) for task, config in configs.items()}
 
 
-def _short_config(config: Fields) -> Fields:
+def _short_config(config: JsonObject) -> JsonObject:
     short = {name: config[name] for name in _SHORT_CONFIG if name in config}
     return {**short, "shortened": True}

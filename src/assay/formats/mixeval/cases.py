@@ -15,7 +15,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.engine.experiment.imports.kept import restored
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import Row, content_of
+from assay.formats.mixeval.dataset import content_of
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.reader import File
 from assay.formats.mixeval.verdicts import (
@@ -26,6 +26,7 @@ from assay.formats.mixeval.verdicts import (
     kind_of,
     response_from,
 )
+from assay.records import JsonObject
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
@@ -75,14 +76,14 @@ class MixEvalAnswers:
         return dict(sorted(by_model.items()))
 
     @property
-    def source(self) -> Row:
+    def source(self) -> JsonObject:
         return {
             "format": "mixeval",
             "files": [content_stamp(file.path.absolute()) for file in self._files],
         }
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         kinds = sorted({file.holds for file in self._files})
         known = {"benchmark": self.benchmark, "version": self.version}
         return {"read_from": kinds, "agents": list(self.models), **known}
@@ -192,14 +193,14 @@ class MixEvalAnswers:
                         self._odd.note("stray", id)
                     yield stray._replace(evaluations=[evaluation])
 
-    def _rows(self, path: Path) -> Iterator[tuple[str, Row]]:
+    def _rows(self, path: Path) -> Iterator[tuple[str, JsonObject]]:
         for place, row in file_entries(path, partial(self._odd.note, "broken")):
             if (fields := fields_of(row)).get("id") not in (None, ""):
                 yield place, fields
             else:
                 self._odd.note("no_id", place)
 
-    def _answer(self, row: Row, model: str, place: str) -> ForeignCase | None:
+    def _answer(self, row: JsonObject, model: str, place: str) -> ForeignCase | None:
         """None for a second response of a model to one entry."""
         item = self._item(row)
         id = self._known_id(row)
@@ -215,7 +216,7 @@ class MixEvalAnswers:
             self._whole.add(address)
         return ForeignCase(item=item, response=response, evaluations=evaluations or ())
 
-    def _item(self, row: Row, *, whole: bool = False) -> Row | None:
+    def _item(self, row: JsonObject, *, whole: bool = False) -> JsonObject | None:
         """The item of a row that is new; one whose id another entry has gets an id of its own."""
         id, pair = id_of(row), _pair(row)
         if not self._pairs.add(pair):
@@ -227,17 +228,17 @@ class MixEvalAnswers:
             self._odd.note("apart", id)
         return {**item_from(row, self.benchmark, whole=whole), "id": id}
 
-    def _known_id(self, row: Row) -> str:
+    def _known_id(self, row: JsonObject) -> str:
         return self._apart.get(_pair(row), "") or id_of(row) if self._apart else id_of(row)
 
 
-def _pair(row: Row) -> int:
+def _pair(row: JsonObject) -> int:
     """A number for id and content together."""
     parts = (id_of(row).encode("utf-8", "replace"), content_of(row).encode())
     return int.from_bytes(digest("mixeval-entry", *parts)[:8], "big")
 
 
-def _label(path: Path, row: Row) -> str:
+def _label(path: Path, row: JsonObject) -> str:
     """Return the label of a file's verdicts: the rule, or the judge that its name says."""
     if "eval_result" in row:
         return COMPATIBLE

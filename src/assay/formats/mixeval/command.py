@@ -9,6 +9,7 @@ import click
 
 from assay.cli import Command
 from assay.cli._options import trust_option
+from assay.records import JsonObject
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,7 +151,7 @@ def score(responses: tuple[str, ...], **options: Any) -> None:
     _show(options, partial(MixEvalScore, responses))
 
 
-def _show(options: dict[str, Any], make: Callable[[Any], Any]) -> None:
+def _show(options: JsonObject, make: Callable[[Any], Any]) -> None:
     """Run what the flags describe and show its scores; exit 1 if the input had problems, or all rows of one failed."""
     from assay.cli._options import overrides
     from assay.cli._running import run_step

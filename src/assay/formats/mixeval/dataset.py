@@ -25,6 +25,7 @@ from assay.formats.mixeval.evaluation_prompts import (
     construct_prompt_multichoice,
     five_shot_prefixes,
 )
+from assay.records import JsonObject
 from assay.registry import dataset, nearest
 from assay.store.keys import canonical, digest
 from assay.text.json_stream import BrokenJson, json_entries
@@ -35,7 +36,6 @@ _HUB = {"mixeval": "MixEval", "mixeval_hard": "MixEval_Hard"}
 _DATE = re.compile(r"|hub|\d{4}-\d\d-\d\d")
 _MOST_PROBLEMS = 5
 _MOST_OPTIONS = 26  # as there are letters
-Row = dict[str, Any]
 
 
 def benchmark_name(name: str) -> str:
@@ -73,7 +73,7 @@ def data_files(data: str, version: str, benchmark: str) -> dict[str, Path]:
     raise UserError(f"there is no {benchmark} of version {version!r}", where=data, fix=hint)
 
 
-Placed = tuple[str, str, str, Row]
+Placed = tuple[str, str, str, JsonObject]
 
 
 def entries(data: str, version: str, benchmark: str) -> Generator[Placed]:
@@ -138,7 +138,7 @@ def mixeval(
     base: bool = False,
     five_shot: str = "",
     corrections: str = "",
-) -> Iterator[tuple[str, Row]]:
+) -> Iterator[tuple[str, JsonObject]]:
     """MixEval's items, with the protocol's prompt as `formated_input`.
 
     Parameters:
@@ -179,7 +179,7 @@ def mixeval(
         )
 
 
-def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> Row:
+def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params: Any) -> JsonObject:
     """Return what tells that the files are still those that were read."""
     if name.startswith("hf:"):
         of_rows = vars(dataset.get("hf"))["__assay__"]["stamp"]
@@ -194,13 +194,15 @@ def stamp(name: str, *, version: str = "", benchmark: str = "mixeval", **params:
     return {"files": [file_stamp(path) for path in files if path.exists()]}
 
 
-def item_row(entry: Row, kind: str, id: str, *, benchmark: str, prefix: str = "") -> Row:
+def item_row(
+    entry: JsonObject, kind: str, id: str, *, benchmark: str, prefix: str = ""
+) -> JsonObject:
     made = plain_row(entry, kind, f"{kind}/{id}", benchmark)
     made["data"]["formated_input"] = prompt_text(entry, kind, prefix)
     return made
 
 
-def plain_row(entry: Row, kind: str, id: str, benchmark: str) -> Row:
+def plain_row(entry: JsonObject, kind: str, id: str, benchmark: str) -> JsonObject:
     """Return the row of an entry without its prompt: every key of it is in `data`, but for the
     target, which is the ground truth."""
     return {
@@ -216,7 +218,7 @@ def plain_row(entry: Row, kind: str, id: str, benchmark: str) -> Row:
     }
 
 
-def prompt_text(entry: Row, kind: str, prefix: str = "") -> str:
+def prompt_text(entry: JsonObject, kind: str, prefix: str = "") -> str:
     make = construct_prompt_freeform if kind == FREE_FORM else construct_prompt_multichoice
     return f"{prefix}{make(entry)}\n" if prefix else make(entry)
 
@@ -235,13 +237,13 @@ def read_target(target: Any, kind: str) -> Any:
     return target
 
 
-def content_of(entry: Row) -> str:
+def content_of(entry: JsonObject) -> str:
     """Equal for entries that ask the same: the protocol repeats items, and repeats add no evidence."""
     parts = [entry.get(key) for key in ("benchmark_name", "context", "prompt", "options", "target")]
     return digest("mixeval-content", canonical(parts)).hex()[:16]
 
 
-def problem_of(entry: Row, kind: str) -> str | None:
+def problem_of(entry: JsonObject, kind: str) -> str | None:
     """Return what is wrong with an entry, or None."""
     for key in ("prompt", "benchmark_name"):
         if not isinstance(entry.get(key), str):
@@ -268,16 +270,16 @@ def _problem_of_options(options: list[Any], target: list[Any]) -> str | None:
 
 # ---- corrections
 
-_NO_CHANGE: Row = {}
+_NO_CHANGE: JsonObject = {}
 _CORRECTED = ("target", "options", "prompt", "context")
 
 
-def read_corrections(path: str) -> dict[str, Row | None]:
+def read_corrections(path: str) -> dict[str, JsonObject | None]:
     """By item id: the changed keys, or None to leave the entry out. The file is a JSON list, an object by id, or
     lines: {"id": "free-form/12", "exclude": true} or {"id": "multiple-choice/3", "target": [1]}."""
     if not path:
         return {}
-    found: dict[str, Row | None] = {}
+    found: dict[str, JsonObject | None] = {}
     try:
         with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:
@@ -290,12 +292,12 @@ def read_corrections(path: str) -> dict[str, Row | None]:
     return found
 
 
-def _correction(id: str, row: Any, path: str) -> Row | None:
+def _correction(id: str, row: Any, path: str) -> JsonObject | None:
     """Return the changed keys of an entry; None for one that is left out."""
     if not isinstance(row, dict) or id.partition("/")[0] not in KINDS:
         what = f"a correction needs an id such as free-form/12, found {id!r}"
         raise UserError(what, where=path)
-    fields = cast("Row", row)
+    fields = cast("JsonObject", row)
     if fields.get("exclude"):
         return None
     changed = {key: value for key, value in fields.items() if key in _CORRECTED}

@@ -11,7 +11,7 @@ import ast
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from assay import reading
 from assay.errors import UserError
 from assay.interfaces import Message
+from assay.records import JsonMapping
 
 FREE_FORM, MULTIPLE_CHOICE = "free-form", "multiple-choice"
 PREFIXES = {
@@ -34,7 +35,7 @@ _STEP_BY_STEP = {"BBH", "GSM8k", "MATH"}
 _PACKAGE = "mix_eval.prompts.evaluation_prompts"
 
 
-def construct_prompt_freeform(entry: Mapping[str, Any]) -> str:
+def construct_prompt_freeform(entry: JsonMapping) -> str:
     """The prompt of a free-form entry."""
     name = entry.get("benchmark_name")
     if name == "QuAc":
@@ -47,7 +48,7 @@ def construct_prompt_freeform(entry: Mapping[str, Any]) -> str:
     return f"Question: {_context(entry)}{entry['prompt']}\n{how}"
 
 
-def construct_prompt_multichoice(entry: Mapping[str, Any]) -> str:
+def construct_prompt_multichoice(entry: JsonMapping) -> str:
     """The prompt of a multiple-choice entry."""
     how = "Answer with the option letter from the given choices directly."
     return f"{_context(entry)}{entry['prompt']}\n{options_block(entry['options'])}\n{how}"
@@ -58,7 +59,7 @@ def options_block(options: list[Any]) -> str:
     return "\n".join(f"{chr(ord('A') + number)}. {option}" for number, option in enumerate(options))
 
 
-def _context(entry: Mapping[str, Any]) -> str:
+def _context(entry: JsonMapping) -> str:
     context = str(entry.get("context"))
     present = (
         "context" in entry and context.lower() not in ("none", "null") and context.replace(" ", "")

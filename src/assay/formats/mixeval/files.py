@@ -15,13 +15,12 @@ import msgspec
 from assay import reading
 from assay.errors import UserError
 from assay.formats.mixeval import compat
-from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, ModelScores, ScoreCell
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
 from assay.interfaces import Log, Store
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 from assay.store.files import safe_name
 from assay.store.ledger import adopt, claim, digest_of, was_written, write_named
 from assay.store.lock import LOCK
@@ -105,7 +104,7 @@ class _Entry(msgspec.Struct):
     id: str
     data: dict[str, msgspec.Raw]
     ground_truth: msgspec.Raw
-    metadata: dict[str, Any] = {}
+    metadata: JsonObject = {}
 
 
 class _EntryRow(msgspec.Struct):
@@ -121,7 +120,7 @@ class _EntryRow(msgspec.Struct):
     passed: bool | None = None
     score: float | None = None
     error: str | None = None
-    detailed_results: Row = {}
+    detailed_results: JsonObject = {}
 
 
 _decode_entry = msgspec.json.Decoder(_Entry).decode
@@ -169,13 +168,13 @@ class EntryRows:
             found[benchmark] += id not in verdicts[id.partition("/")[0]]
         return +found
 
-    def response_rows(self, model: str, kind: str) -> Iterator[Row]:
+    def response_rows(self, model: str, kind: str) -> Iterator[JsonObject]:
         """Every key of the entry, then `formated_input`, `id` and `response`. Errors have no response and no row."""
         return (row for _, row in self._rows(model, kind))
 
     def verdict_rows(
         self, model: str, kind: str, scorer: str, *, trim_base: bool = False
-    ) -> Iterator[Row]:
+    ) -> Iterator[JsonObject]:
         """The same rows with the verdict of a parser or a judge, in the original's keys."""
         guesses, places = compat.Guesses(), self._verdicts.get((model, scorer), {})
         for id, row in self._rows(model, kind):
@@ -191,7 +190,7 @@ class EntryRows:
             else:
                 yield row | _drawn_fields(row, guesses)
 
-    def _rows(self, model: str, kind: str) -> Iterator[tuple[str, Row]]:
+    def _rows(self, model: str, kind: str) -> Iterator[tuple[str, JsonObject]]:
         """(id, row) in the order of the model's file, or of the data where the file is ours; values that need no
         look stay the JSON that they are."""
         entries, answers = self._entries, self._responses.get(model, {})
@@ -202,7 +201,11 @@ class EntryRows:
             if answer.outcome != "errored":
                 item = _decode_entry(self.items.read(entries[id][0]))
                 asked = item.data.pop("formated_input")
-                row: Row = {**item.data, "target": item.ground_truth, "formated_input": asked}
+                row: JsonObject = {
+                    **item.data,
+                    "target": item.ground_truth,
+                    "formated_input": asked,
+                }
                 yield id, {**row, "id": id.partition("/")[2], "response": answer.response}
 
 
@@ -215,12 +218,12 @@ def _places(log: Log) -> dict[tuple[str, str], Places]:
     return places
 
 
-def _failure(verdict: _EntryRow) -> Row:
+def _failure(verdict: _EntryRow) -> JsonObject:
     failed = verdict.outcome != "scored"
     return {"outcome": verdict.outcome, "error": verdict.error} if failed else {}
 
 
-def _judge_fields(verdict: _EntryRow, kind: str) -> Row:
+def _judge_fields(verdict: _EntryRow, kind: str) -> JsonObject:
     details = verdict.detailed_results
     if kind == FREE_FORM:
         found = {"judge_score": verdict.score}
@@ -229,19 +232,19 @@ def _judge_fields(verdict: _EntryRow, kind: str) -> Row:
     return {"judge_response": details.get("raw", ""), **found, **_failure(verdict)}
 
 
-def _rule_fields(verdict: _EntryRow, parsed: Any) -> Row:
+def _rule_fields(verdict: _EntryRow, parsed: Any) -> JsonObject:
     right = bool(verdict.passed)
     return {"parsed_result": parsed, "eval_result": right, **_failure(verdict)}
 
 
-def _predictions(row: Row, trim_base: bool) -> list[str | float]:
+def _predictions(row: JsonObject, trim_base: bool) -> list[str | float]:
     text = _value(row["response"])
     return compat.predictions(
         compat.first_answer(text, multiple_choice=False) if trim_base else text
     )
 
 
-def _drawn_fields(row: Row, guesses: compat.Guesses) -> Row:
+def _drawn_fields(row: JsonObject, guesses: compat.Guesses) -> JsonObject:
     count = len(_value(row["options"]))
     letter = guesses.draw(count)
     right = letter == compat.letters(count)[_value(row["target"])[0]]

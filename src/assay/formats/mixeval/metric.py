@@ -13,6 +13,7 @@ import numpy as np
 from assay.formats.mixeval.compat import Guesses, letters
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
+from assay.records import JsonMapping
 from assay.registry import metric
 from assay.reports.sheet import Column, Sheet, Table
 from assay.stats.correction import weighted_interval
@@ -55,7 +56,7 @@ class ModelScores(msgspec.Struct, kw_only=True, omit_defaults=True):
     errors: list[str] = []
 
 
-def _columns(params: Mapping[str, Any]) -> list[str]:
+def _columns(params: JsonMapping) -> list[str]:
     names = ["item", "outcome", _KIND, _BENCHMARK, _CONTENT]
     names += ["scorer", "part"] if params.get("free_form") else []
     names += ["response"] if params.get("order") == "responses" else []

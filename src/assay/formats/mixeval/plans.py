@@ -11,9 +11,10 @@ from assay.config import Config, ModelConfig, load, parse_model
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.errors import UserError
 from assay.formats.mixeval.compat import NO_RULE
-from assay.formats.mixeval.dataset import Row, benchmark_name, data_files, versions_in
+from assay.formats.mixeval.dataset import benchmark_name, data_files, versions_in
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
 from assay.formats.mixeval.metric import SCORE
+from assay.records import JsonMapping, JsonObject
 from assay.registry import nearest
 
 COMPATIBLE = "rule-compat"
@@ -84,16 +85,16 @@ def config_of(
     return msgspec.structs.replace(config, models=models), parsers
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
+def _check_settings(settings: JsonMapping) -> None:
     for key in settings:
         if key.partition(".")[0] in ("dataset", "evaluation_methods", "metrics", "prompts"):
             fix = "run a config with `assay run` instead"
             raise UserError(f"{key!r} is MixEval's own", where="--set", fix=fix)
 
 
-def _source_of(options: MixEvalOptions, benchmark: str, version: str) -> Row:
+def _source_of(options: MixEvalOptions, benchmark: str, version: str) -> JsonObject:
     """Return what a config says of the entries."""
-    params: Row = {"version": version, "benchmark": benchmark, "base": options.base}
+    params: JsonObject = {"version": version, "benchmark": benchmark, "base": options.base}
     files = {"five_shot": options.five_shot, "corrections": options.corrections}
     params |= {key: str(Path(file).absolute()) for key, file in files.items() if file}
     where = "name" if options.data.startswith("hf:") else "path"
@@ -189,27 +190,27 @@ class Parsers(msgspec.Struct, kw_only=True):
     """`methods` go into a config; `shown` has, for each name in the table, the scorers of the two kinds; `judge` is the
     name of the model that judges, if one does."""
 
-    methods: list[Row]
+    methods: list[JsonObject]
     shown: dict[str, tuple[str, str]]
     judge: str = ""
 
-    def sections(self, need: Literal["run", "evaluate"]) -> Row:
+    def sections(self, need: Literal["run", "evaluate"]) -> JsonObject:
         """Return what a config says of scorers and metrics."""
         metrics = self.metrics(from_files=need == "evaluate")
         metrics += self.means() if need == "run" else []
         return {"evaluation_methods": self.methods, "metrics": metrics}
 
-    def metrics(self, *, from_files: bool) -> list[Row]:
+    def metrics(self, *, from_files: bool) -> list[JsonObject]:
         """The config's metrics: a score for each name in the table. Responses `from_files` count in their order."""
         types = {method["name"]: str(method["type"]) for method in self.methods}
-        made: list[Row] = []
+        made: list[JsonObject] = []
         for name, (first, second) in self.shown.items():
             own = all(types[scorer].startswith("mixeval.") for scorer in (first, second))
             draw = name.endswith(COMPATIBLE)
-            params: Row = {"draw": draw}
+            params: JsonObject = {"draw": draw}
             if from_files:
                 params["order"] = "responses"
-            labels: Row = {"include": [name]}
+            labels: JsonObject = {"include": [name]}
             if not own or first != second:  # a user's scorer may name its labels as it likes
                 labels = {"include": [first, second] if own else ["*"], "together": name}
                 params |= {"free_form": first, "multiple_choice": second}
@@ -224,7 +225,7 @@ class Parsers(msgspec.Struct, kw_only=True):
             )
         return made
 
-    def means(self) -> list[Row]:
+    def means(self) -> list[JsonObject]:
         """The means by benchmark and by kind, of scorers whose verdicts are complete without a draw."""
         if all(method["name"] == COMPATIBLE for method in self.methods):
             return []
@@ -252,7 +253,7 @@ def parsers_of(options: MixEvalOptions) -> Parsers:
     if options.judged:
         return _judged_parsers(options)
     prompts = original_prompts(options.judge_prompts) if options.judge_prompts else {}
-    methods: dict[str, Row] = {}
+    methods: dict[str, JsonObject] = {}
     shown: dict[str, tuple[str, str]] = {}
     for pair in dict.fromkeys(_pairs_of(options)):
         first, second = (_ALIASES.get(name, name) for name in pair)
@@ -295,7 +296,7 @@ def _label(parser: str, prompts: Mapping[str, str]) -> str:
 
 def _method(
     parser: str, kind: str, options: MixEvalOptions, prompts: Mapping[str, str], *, alone: bool
-) -> Row:
+) -> JsonObject:
     """The evaluation method of one kind; `alone` if the other kind has the same parser."""
     if parser == JUDGE:
         return _judge_method(kind, options, prompts)
@@ -323,10 +324,10 @@ def _method(
     return {"name": parser, "type": parser}
 
 
-def _judge_method(kind: str, options: MixEvalOptions, prompts: Mapping[str, str]) -> Row:
+def _judge_method(kind: str, options: MixEvalOptions, prompts: Mapping[str, str]) -> JsonObject:
     if not options.judge:
         raise UserError("which model judges?", fix="name it with --judge, such as --judge NAME@URL")
-    params: Row = {"model": options.judge, "trim_base": options.trim_base}
+    params: JsonObject = {"model": options.judge, "trim_base": options.trim_base}
     if prompts:
         params |= {
             "prompt": prompts[kind],

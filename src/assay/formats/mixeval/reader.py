@@ -15,10 +15,9 @@ from assay.engine.experiment.imports.foreign import (
     head_of,
 )
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import reader
 from assay.text.json_stream import file_entries
-
-Row = dict[str, Any]
 
 
 @reader
@@ -72,12 +71,12 @@ def _look(path: Path) -> File | None:
         return None
     if not isinstance(row, dict):
         return None
-    fields = cast("Row", row)
+    fields = cast("JsonObject", row)
     holds = _holds(fields)
     return _file_at(path, holds) if holds else None
 
 
-def _holds(row: Row) -> str:
+def _holds(row: JsonObject) -> str:
     is_entry = (
         "target" in row
         and isinstance(row.get("prompt"), str)

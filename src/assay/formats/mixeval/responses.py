@@ -6,16 +6,14 @@ Rows are entries with `id`, `formated_input` and `response`, in any order. What 
 from collections.abc import Container, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.imports.foreign import Oddities
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import Row
 from assay.formats.mixeval.finding import ModelFiles
 from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
-from assay.records import Item, Response
+from assay.records import Item, JsonObject, Response
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
@@ -71,7 +69,7 @@ class Import:
         self._find_missing()
         self.read = True
 
-    def _response(self, item: Item, row: dict[str, Any]) -> Response:
+    def _response(self, item: Item, row: JsonObject) -> Response:
         name = self.files.model
         made = response_from(row, item.id, name)
         error = NO_RESPONSE if row.get("response") is None else None
@@ -138,7 +136,7 @@ class _EntryId(msgspec.Struct):
     id: str
 
 
-def _asks_otherwise(row: dict[str, Any], data: Row) -> bool:
+def _asks_otherwise(row: JsonObject, data: JsonObject) -> bool:
     """Return whether a row was made from another input. A chat template or a base model's examples may stand around it."""
     stored = row.get("formated_input")
     if isinstance(stored, str):

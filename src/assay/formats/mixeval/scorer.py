@@ -6,7 +6,7 @@ the user brings, messages and parsing are the protocol's. A verdict that cannot 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +22,7 @@ from assay.formats.mixeval.evaluation_prompts import (
     original_messages,
 )
 from assay.interfaces import Completion, Context, Message, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers._judge_prompt import JudgeQuestion, Rendered, check_panel, render_question
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
@@ -57,7 +57,7 @@ class Judge(msgspec.Struct, frozen=True):
     prompt: str = ""
     tries: int = 3
     temperature: float | None = 0.0
-    params: dict[str, Any] | None = None
+    params: JsonObject | None = None
     trim_base: bool = False
 
 
@@ -79,7 +79,7 @@ def choice(
     )
 
 
-def _refuse_rule(params: Mapping[str, Any], where: str) -> None:
+def _refuse_rule(params: JsonMapping, where: str) -> None:
     """Raise for `rule`, by which 0.1 read free-form answers."""
     if params["parser"] == "rule":
         raise UserError(
@@ -158,8 +158,8 @@ def _freeform(item: Item, text: str, parser: Parser) -> Score:
     return _score_of(compat.is_right(text, item.ground_truth), {})
 
 
-def _check(kind: str, shown: str) -> Callable[[Mapping[str, Any], str], None]:
-    def check(params: Mapping[str, Any], where: str) -> None:
+def _check(kind: str, shown: str) -> Callable[[JsonMapping, str], None]:
+    def check(params: JsonMapping, where: str) -> None:
         if len(params["model"]) != 1:
             raise UserError(
                 "MixEval has one judge at a time", where=where, fix="use one scorer for each judge"
@@ -251,7 +251,7 @@ def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Sc
     reading: judged (what the judge's text says, unparsed where it says nothing) or judged-compat (the stored verdict,
       which the original draws where it can read none)
     """
-    stored: dict[str, Any] = response.output or {}
+    stored: JsonObject = response.output or {}
     text = str(stored.get("judge_response") or "")
     details = {"judge_response": text[:RAW]}
     if _kind(item) == MULTIPLE_CHOICE:
@@ -268,11 +268,11 @@ def judged(item: Item, response: Response, *, reading: Reading = "judged") -> Sc
     return Score(passed=score >= 0.5, score=float(score), details=details)
 
 
-def _unparsed(error: str, details: dict[str, Any]) -> Score:
+def _unparsed(error: str, details: JsonObject) -> Score:
     return Score(outcome="unparsed", error=error, details=details)
 
 
-def _score_of(right: bool, details: dict[str, Any]) -> Score:
+def _score_of(right: bool, details: JsonObject) -> Score:
     return Score(passed=right, score=float(right), details=details)
 
 
@@ -318,7 +318,7 @@ async def _verdict(
         judge.model, judge.prompt, 1, "mean", judge.tries, judge.temperature, judge.params, "never"
     )
     model = context.model(panel.models[0])
-    details: dict[str, Any] = {"judge": {"model": model.name, **identity(panel, question, model)}}
+    details: JsonObject = {"judge": {"model": model.name, **identity(panel, question, model)}}
     said: Completion | None = None
     for _ in range(panel.tries):
         if said is not None and again:

@@ -23,16 +23,10 @@ import msgspec
 from assay.engine.experiment.imports.foreign import Rest, fields_of, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled
 from assay.formats.mixeval import compat
-from assay.formats.mixeval.dataset import (
-    Row,
-    plain_row,
-    problem_of,
-    prompt_text,
-    read_target,
-)
+from assay.formats.mixeval.dataset import plain_row, problem_of, prompt_text, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.plans import COMPATIBLE
-from assay.records import Evaluation, Item, Response, verdict_of
+from assay.records import Evaluation, Item, JsonObject, Response, verdict_of
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
 from assay.text.template import question, variables
@@ -51,10 +45,10 @@ _OUTCOMES = ("ok", "refused", "errored", "skipped")
 # ---- items and entries
 
 
-def entry_of(item: Item, benchmark: str) -> tuple[str, Row]:
+def entry_of(item: Item, benchmark: str) -> tuple[str, JsonObject]:
     """The kind and the entry of an item; `benchmark` is its name where the item says none. `problem_of` tells whether
     MixEval can score it."""
-    data = cast("Row", item.data) if isinstance(item.data, dict) else {}
+    data = cast("JsonObject", item.data) if isinstance(item.data, dict) else {}
     options = data.get("options")
     target = (
         _number(item.ground_truth, len(cast("list[Any]", options)))
@@ -64,7 +58,7 @@ def entry_of(item: Item, benchmark: str) -> tuple[str, Row]:
     kind = FREE_FORM if target is None else MULTIPLE_CHOICE
     context = data.get("context")
     name = item.metadata.get("benchmark_name") or data.get("benchmark_name")
-    entry: Row = {
+    entry: JsonObject = {
         "problem_type": kind,
         "context": context if isinstance(context, str) else None,
         "prompt": question(variables(item)),
@@ -96,21 +90,23 @@ def _texts(item: Item) -> list[str]:
         return []
 
 
-def can_score(entry: Row, kind: str) -> bool:
+def can_score(entry: JsonObject, kind: str) -> bool:
     return problem_of(entry, kind) is None
 
 
-def kind_of(row: Row) -> str:
+def kind_of(row: JsonObject) -> str:
     return MULTIPLE_CHOICE if isinstance(row.get("options"), list) else FREE_FORM
 
 
-def id_of(row: Row) -> str:
+def id_of(row: JsonObject) -> str:
     """The id of the item that a row or an entry is about."""
     own = row.get(OWN_ID)
     return own if isinstance(own, str) and own else f"{kind_of(row)}/{row['id']}"
 
 
-def data_entry(item: Item, kind: str, entry: Row, file_id: str, benchmark: str) -> Row:
+def data_entry(
+    item: Item, kind: str, entry: JsonObject, file_id: str, benchmark: str
+) -> JsonObject:
     """The entry in the data file of its kind, where its key says which it is."""
     made = {**entry, **own_id(item.id, kind, file_id)}
     if normalise(item_from({**made, "id": file_id}, benchmark, whole=True)) != item:
@@ -118,16 +114,16 @@ def data_entry(item: Item, kind: str, entry: Row, file_id: str, benchmark: str) 
     return made
 
 
-def own_id(item_id: str, kind: str, file_id: str) -> Row:
+def own_id(item_id: str, kind: str, file_id: str) -> JsonObject:
     return {} if item_id == f"{kind}/{file_id}" else {OWN_ID: item_id}
 
 
-def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
+def item_from(row: JsonObject, benchmark: str, *, whole: bool = False) -> JsonObject:
     """The dataset row of an entry of a data file (`whole`), or of a row of responses."""
     kept = row.get(KEPT)
-    own = cast("Row", kept).get("item") if isinstance(kept, dict) else None
+    own = cast("JsonObject", kept).get("item") if isinstance(kept, dict) else None
     if isinstance(own, dict):
-        return {**cast("Row", own), "id": id_of(row)}
+        return {**cast("JsonObject", own), "id": id_of(row)}
     kind = kind_of(row)
     placed = row if whole else _ENTRY
     entry = {name: row[name] for name in placed if name in row and name not in (KEPT, OWN_ID)}
@@ -144,7 +140,7 @@ def item_from(row: Row, benchmark: str, *, whole: bool = False) -> Row:
 # ---- responses
 
 
-def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
+def response_row(response: JsonObject, kind: str, entry: JsonObject, file_id: str) -> JsonObject:
     """A response (a row as it stands on disk) as a row of a response file, with every key of its entry."""
     item_id, prompt = str(response["item_id"]), response.get("prompt")
     asks, outcome = _prompt_of(entry, kind), response.get("outcome") or "ok"
@@ -158,19 +154,19 @@ def response_row(response: Row, kind: str, entry: Row, file_id: str) -> Row:
     }
 
 
-def _prompt_of(entry: Row, kind: str) -> str:
+def _prompt_of(entry: JsonObject, kind: str) -> str:
     try:
         return prompt_text(entry, kind)
     except NotImplementedError:
         return entry["prompt"]
 
 
-def response_from(row: Row, item_id: str, model: str, rest: Rest | None = None) -> Response:
+def response_from(row: JsonObject, item_id: str, model: str, rest: Rest | None = None) -> Response:
     """A row of a response file or of verdicts as a response of ours; `rest` keeps its other fields."""
     said = row.get("response")
     text: Any = "" if said is None else said
     text = text if isinstance(text, str) else json.dumps(text)
-    metadata: Row = {"model_id": model, "prompt_template": "mixeval"}
+    metadata: JsonObject = {"model_id": model, "prompt_template": "mixeval"}
     if rest is not None and (unplaced := rest.of(row, _PLACED, ())):
         metadata["source"] = unplaced
     error: Any = NO_RESPONSE if said is None else None
@@ -192,7 +188,7 @@ def response_from(row: Row, item_id: str, model: str, rest: Rest | None = None) 
     )
 
 
-def is_verdict(row: Row) -> bool:
+def is_verdict(row: JsonObject) -> bool:
     return "eval_result" in row or "judge_response" in row
 
 
@@ -228,7 +224,9 @@ def _weighted_mean(kinds: dict[str, list[float]]) -> float:
 _NUMBER, _WORD = re.compile(r"\d+\.\d+|\d+"), re.compile(r"\b[A-Z]\b")
 
 
-def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None:
+def verdict_row(
+    row: JsonObject, evaluation: JsonObject, kind: str, letter: str
+) -> JsonObject | None:
     """The row of a response with a label as a judge's verdict, whose text says it as the protocol reads it; None for a
     score that is none of MixEval's. `letter` is that of the right option."""
     outcome, passed, score = verdict_of(evaluation)
@@ -254,7 +252,7 @@ def verdict_row(row: Row, evaluation: Row, kind: str, letter: str) -> Row | None
     return {**row, "judge_response": said, name: found}
 
 
-def _option_of(explained: Row, letter: str, *, right: bool) -> str:
+def _option_of(explained: JsonObject, letter: str, *, right: bool) -> str:
     """Return the option that a label says was chosen, or one that is as right or wrong."""
     parsed = explained.get("verdict") or explained.get("parsed")
     if isinstance(parsed, str) and (parsed == letter) == right:
@@ -267,7 +265,9 @@ def _plain_number(value: float) -> str:
     return f"{value:.20f}".rstrip("0").rstrip(".") if "e" in repr(value) else repr(value)
 
 
-def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluation, float | None]:
+def evaluation_from(
+    row: JsonObject, response: Response, label: str
+) -> tuple[Evaluation, float | None]:
     """The verdict of a row and what it counted for the original, which draws where nothing could be read: such rows
     are unparsed here."""
     kind = kind_of(row)
@@ -298,7 +298,7 @@ def evaluation_from(row: Row, response: Response, label: str) -> tuple[Evaluatio
     return made, counted
 
 
-def _by_rule(row: Row, kind: str) -> tuple[float | None, bool, Row]:
+def _by_rule(row: JsonObject, kind: str) -> tuple[float | None, bool, JsonObject]:
     result, parsed = row.get("eval_result"), row.get("parsed_result")
     drawn = bool(row.get("guessed"))
     if kind == MULTIPLE_CHOICE and not drawn:
@@ -310,9 +310,9 @@ def _by_rule(row: Row, kind: str) -> tuple[float | None, bool, Row]:
     return None if result is None else float(bool(result)), drawn, {"parsed": parsed}
 
 
-def _by_judge(row: Row, kind: str, right: str) -> tuple[float | None, bool, Row]:
+def _by_judge(row: JsonObject, kind: str, right: str) -> tuple[float | None, bool, JsonObject]:
     text = str(row.get("judge_response") or "")
-    details: Row = {"explanation": text}
+    details: JsonObject = {"explanation": text}
     if kind == FREE_FORM:
         score = row.get("judge_score")
         number = float(score) if isinstance(score, (int, float)) and math.isfinite(score) else None
@@ -329,7 +329,7 @@ def _by_judge(row: Row, kind: str, right: str) -> tuple[float | None, bool, Row]
     return float(option == right), drawn, {**details, "verdict": option}
 
 
-def right_letter(row: Row) -> str:
+def right_letter(row: JsonObject) -> str:
     target = read_target(row.get("target"), MULTIPLE_CHOICE)
     number = target[0] if isinstance(target, list) and target else None
     return chr(ord("A") + number) if type(number) is int and 0 <= number < 26 else ""

@@ -15,7 +15,7 @@ from assay.analysis.look.side_by_side import SideBySide
 from assay.engine.experiment.imports.foreign import Rest, content_id
 from assay.engine.experiment.imports.kept import KEPT, kept_of
 from assay.errors import UserError
-from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, Row, benchmark_name
+from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.verdicts import (
@@ -29,7 +29,7 @@ from assay.formats.mixeval.verdicts import (
     right_letter,
     verdict_row,
 )
-from assay.records import Item
+from assay.records import Item, JsonObject
 from assay.registry import writer
 from assay.store.files import safe_name
 
@@ -53,7 +53,7 @@ def mixeval(
     if export.path is None:
         raise UserError("mixeval writes several files", fix="name a folder with -o")
     run = export.tables.source.manifest("run")
-    told: Row = (run.metadata.get("mixeval") if run else None) or {}
+    told: JsonObject = (run.metadata.get("mixeval") if run else None) or {}
     chosen = benchmark_name(benchmark or str(told.get("benchmark") or "mixeval"))
     joining = Joining(export.tables)
     made = list(joining.series())
@@ -127,7 +127,7 @@ class _Writing:
             if name in KINDS or not self._files.is_empty(path):
                 self._files.write(path, b"{}\n" if self._files.is_empty(path) else b"\n}\n")
 
-    def _entry(self, item: Item) -> tuple[str, Row, str]:
+    def _entry(self, item: Item) -> tuple[str, JsonObject, str]:
         """An item's kind and entry, and its id in the files: MixEval's own where it has one."""
         kind, entry = entry_of(item, self._dataset)
         if item.id.startswith(f"{kind}/"):
@@ -167,7 +167,12 @@ class _Writing:
             self._files.write(f"{folder}/score.json", text)
 
     def _write_verdicts(
-        self, folder: str, row: Row, kind: str, labels: list[tuple[str, Row]], tally: VerdictTally
+        self,
+        folder: str,
+        row: JsonObject,
+        kind: str,
+        labels: list[tuple[str, JsonObject]],
+        tally: VerdictTally,
     ) -> None:
         plain = {
             name: value for name, value in row.items() if name not in (KEPT, "outcome", "error")

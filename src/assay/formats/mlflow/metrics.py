@@ -11,7 +11,6 @@ import numpy as np
 from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
-    Row,
     answer_text,
     evaluation_of,
     failure,
@@ -23,7 +22,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.engine.experiment.imports.foreign import number_of as finite
 from assay.interfaces import FloatArray
 from assay.readers._results import FileResults, first_filled
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 from assay.store.table.columns import Growing
 
 _MODEL_NAMES = ("model", "model_name", "mlflow.genaiEvaluate.agent.function")
@@ -134,7 +133,7 @@ class MlflowRun(msgspec.Struct, kw_only=True):
         """Return the model by the run's parameters or tags; else the run is what is compared."""
         return first_filled({**self.tags, **self.params}, _MODEL_NAMES) or self.name
 
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         return {
             "run_id": self.id,
             "run": self.name,
@@ -162,7 +161,7 @@ class RunResults(FileResults):
         self.odd["metrics"] = not self.run.metrics
 
     @property
-    def source(self) -> Row:
+    def source(self) -> JsonObject:
         return {**super().source, "metrics": [self.run.metrics]}
 
     @property
@@ -170,7 +169,7 @@ class RunResults(FileResults):
         return self.odd["unread"]
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         return {"agents": [self.run.model], **without_secrets(self.run.facts())}
 
     def headlines(self) -> list[Headline]:

@@ -12,7 +12,6 @@ from assay import reading
 from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
-    Row,
     fields_of,
     files_below,
     number_of,
@@ -24,6 +23,7 @@ from assay.formats.mlflow.metrics import RunResults, decoded_json
 from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, MlflowTrace, case_of
 from assay.readers._results import small_yaml
+from assay.records import JsonObject
 from assay.registry import reader
 
 _SOURCE_RUN = "mlflow.sourceRun"
@@ -47,7 +47,7 @@ def traces(folders: list[Path]) -> Iterator[MlflowTrace]:
         yield _trace(info, folder)
 
 
-def _trace(info: Row, folder: Path) -> MlflowTrace:
+def _trace(info: JsonObject, folder: Path) -> MlflowTrace:
     metadata = read_texts(folder / "request_metadata")
     content = folder / "artifacts" / "traces.json"
     data = decoded_json(reading.text(content, errors="replace")) if content.is_file() else {}
@@ -68,7 +68,7 @@ def _trace(info: Row, folder: Path) -> MlflowTrace:
     )
 
 
-def _assessment(row: Row) -> Assessment:
+def _assessment(row: JsonObject) -> Assessment:
     kind = "expectation" if "expectation" in row else "feedback"
     given, source = fields_of(row.get(kind)), fields_of(row.get("source"))
     return Assessment(
@@ -162,7 +162,7 @@ class TraceRun(RunResults):
         super().__init__(run, place)
 
     @property
-    def source(self) -> Row:
+    def source(self) -> JsonObject:
         if not self.place.is_file():
             self.files = tuple(file for one in self._folders for file in files_below(one, ""))
         return super().source

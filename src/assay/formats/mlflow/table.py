@@ -15,7 +15,6 @@ from assay import reading
 from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
-    Row,
     content_id,
     count_of,
     first_text,
@@ -26,7 +25,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.formats.mlflow.database import run_of_table
 from assay.formats.mlflow.metrics import RunResults, evaluation, number_of, text_of
 from assay.readers._results import response_of
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 from assay.text.json_stream import BrokenJson, json_parts
 
 _COLUMNS = re.compile(
@@ -110,7 +109,7 @@ class TableRun(RunResults):
         self._task = self.run.name or "mlflow"
 
     @property
-    def source(self) -> Row:
+    def source(self) -> JsonObject:
         metrics = [self.run.metrics, self.columns.outputs, self.columns.target]
         return {**super().source, "metrics": metrics}
 
@@ -156,14 +155,14 @@ class TableRun(RunResults):
             {"id": id, "data": data, "ground_truth": target, "metadata": {}}, response, evaluations
         )
 
-    def _response(self, row: list[Any], id: str, sample: int, data: Row) -> Response:
+    def _response(self, row: list[Any], id: str, sample: int, data: JsonObject) -> Response:
         columns, model, task = self.columns, self.run.model, self._task
         said = None if columns.outputs is None else row[columns.outputs]
         measured = {name: number_of(row[at]) for name, at in columns.measured.items()}
         for name, value in measured.items():
             if value is not None:
                 self.scores.add(name, value)
-        metadata: Row = {"model_id": model}
+        metadata: JsonObject = {"model_id": model}
         if columns.outputs is None:
             metadata[REST] = {"output": "the table has no column of this name"}
         return response_of(

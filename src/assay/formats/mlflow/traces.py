@@ -10,7 +10,6 @@ from assay.engine.experiment.imports.foreign import (
     REST,
     ForeignCase,
     Repeats,
-    Row,
     content_id,
     failure,
     fields_of,
@@ -21,7 +20,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.mlflow.metrics import MetricScores, MlflowRun, decoded_json, evaluation, text_of
 from assay.readers._results import first_filled, response_of, without_empty
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 
 _OWN = "mlflow."
 _IDS = ("id", "item_id", "question_id", "example_id")
@@ -45,7 +44,7 @@ class Assessment(msgspec.Struct, kw_only=True):
     source_id: str = ""
     rationale: str | None = None
     valid: bool = True
-    metadata: Row = {}
+    metadata: JsonObject = {}
 
 
 class MlflowTrace(msgspec.Struct, kw_only=True):
@@ -60,7 +59,7 @@ class MlflowTrace(msgspec.Struct, kw_only=True):
     tags: dict[str, str] = {}
     metadata: dict[str, str] = {}
     assessments: list[Assessment] = []
-    spans: list[Row] = []
+    spans: list[JsonObject] = []
     tokens: dict[str, int | None] = {}
     cost: float | None = None
     model: str | None = None
@@ -73,14 +72,14 @@ def case_of(trace: MlflowTrace, run: MlflowRun, scores: MetricScores, seen: Repe
     inputs = decoded_json(attributes.get("mlflow.spanInputs", trace.request))
     outputs = decoded_json(attributes.get("mlflow.spanOutputs", trace.response))
     named = "question" if isinstance(inputs, str) else "input"
-    data: Row = inputs if isinstance(inputs, dict) else {named: inputs}
+    data: JsonObject = inputs if isinstance(inputs, dict) else {named: inputs}
     item = _item(trace, data)
     response = _response(trace, item, outputs, run, seen.count(item["id"]))
     evaluations = list(_evaluations(trace, response, run.id, scores))
     return ForeignCase(item, response, evaluations, _spans(trace.spans))
 
 
-def _item(trace: MlflowTrace, data: Row) -> Row:
+def _item(trace: MlflowTrace, data: JsonObject) -> JsonObject:
     expectations = [entry for entry in trace.assessments if entry.kind == "expectation"]
     expected = {entry.name: entry.value for entry in expectations}
     truth = next(iter(expected.values())) if len(expected) == 1 else expected or None
@@ -94,7 +93,9 @@ def _others(fields: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in fields.items() if not name.startswith(_OWN)}
 
 
-def _response(trace: MlflowTrace, item: Row, outputs: Any, run: MlflowRun, sample: int) -> Response:
+def _response(
+    trace: MlflowTrace, item: JsonObject, outputs: Any, run: MlflowRun, sample: int
+) -> Response:
     messages = item["data"].get("messages")
     is_chat = isinstance(messages, list) and rows_of(messages) == messages
     row = response_of(
@@ -124,7 +125,7 @@ def _response(trace: MlflowTrace, item: Row, outputs: Any, run: MlflowRun, sampl
     return row
 
 
-def _exception(spans: Sequence[Row]) -> str:
+def _exception(spans: Sequence[JsonObject]) -> str:
     for span in reversed(spans):
         for event in rows_of(span.get("events")):
             attributes = fields_of(event.get("attributes"))
@@ -164,13 +165,13 @@ def _message(error: Any) -> str:
     return str(fields.get("error_message") or fields.get("error_code") or error)
 
 
-def _spans(spans: Sequence[Row]) -> list[Row]:
+def _spans(spans: Sequence[JsonObject]) -> list[JsonObject]:
     """Return MLflow's spans as `assay trace` shows them, parents by their places."""
     places = {span.get("span_id"): at for at, span in enumerate(spans)}
     return [{**_span(span), "parent": places.get(span.get("parent_span_id"))} for span in spans]
 
 
-def _span(span: Row) -> Row:
+def _span(span: JsonObject) -> JsonObject:
     attributes = fields_of(span.get("attributes"))
     return {
         "name": str(span.get("name") or ""),

@@ -16,7 +16,6 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Row,
     content_id,
     evaluation_of,
     failure,
@@ -31,7 +30,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.readers._results import FileResults, first_filled, response_of, without_empty
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 from assay.registry import reader
 from assay.store.keys import id_hash
 from assay.store.table.columns import Growing
@@ -55,9 +54,9 @@ class LoggedEvent(NamedTuple):
     """An event of a sample; `rest` has fields that no version of evals writes."""
 
     type: str
-    data: Row
+    data: JsonObject
     created_at: str
-    rest: Row
+    rest: JsonObject
 
 
 _FIELDS = {"run_id", "event_id", "sample_id", "type", "data", "created_by", "created_at"}
@@ -80,7 +79,7 @@ def _event(file: IO[bytes], offset: int) -> tuple[str, LoggedEvent] | None:
     return str(row.get("sample_id")), event
 
 
-def spec_in(head: bytes) -> Row | None:
+def spec_in(head: bytes) -> JsonObject | None:
     """The run that a file says it is a log of; None for other files. A first line beyond the head is not one."""
     if not head.startswith(_FIRST):
         return None
@@ -120,7 +119,7 @@ class EvalsRun(FileResults):
         "again": "{:,} samples ask what another one asks: they are further samples of it",
     }
 
-    def __init__(self, file: Path, spec: Row) -> None:
+    def __init__(self, file: Path, spec: JsonObject) -> None:
         self.spec = spec
         self.model = ",".join(map(str, list_of(spec.get("completion_fns")))) or "unknown"
         self._scorer = str(spec.get("base_eval") or spec.get("eval_name"))
@@ -129,7 +128,7 @@ class EvalsRun(FileResults):
 
     def begin(self) -> None:
         super().begin()
-        self._report: Row | None = None
+        self._report: JsonObject | None = None
         self._lines: list[int] = []  # that are not events
         self._types: Counter[str] = Counter()
         self._metric = ""  # the first one that a sample has
@@ -138,8 +137,8 @@ class EvalsRun(FileResults):
         self._labels: Counter[str] = Counter()
 
     @property
-    def facts(self) -> Row:
-        facts: Row = {
+    def facts(self) -> JsonObject:
+        facts: JsonObject = {
             "read_from": ["OpenAI evals"],
             "agents": [self.model],
             "spec": without_secrets(self.spec),
@@ -201,7 +200,7 @@ class EvalsRun(FileResults):
                     yield present[0][0], [event for _, event in present]
 
     def _case(self, sample: str, events: Sequence[LoggedEvent]) -> ForeignCase:
-        by_type: dict[str, list[Row]] = defaultdict(list)
+        by_type: dict[str, list[JsonObject]] = defaultdict(list)
         for event in events:
             by_type[event.type].append(event.data)
             self.rest.unknown.update(f"{event.type}.{name}" for name in event.rest)
@@ -212,16 +211,16 @@ class EvalsRun(FileResults):
         matches = by_type[MATCH]
         expected = matches[0].get("expected") if matches else None
         id = content_id(prompt, expected) if asked else content_id(sample)
-        data: Row = {"question": _last_text(prompt), "input": prompt}
-        item: Row = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
+        data: JsonObject = {"question": _last_text(prompt), "input": prompt}
+        item: JsonObject = {"id": id, "data": data, "ground_truth": expected, "metadata": {}}
         response = self._response(sample, id, by_type)
         response.timestamp = seconds_of(events[-1].created_at, UTC) or 0.0
         response.metadata[REST] = {"sample_id": sample, **_rest_of(events)}
         return ForeignCase(item, response, self._evaluations(response, by_type))
 
-    def _response(self, sample: str, id: str, by_type: dict[str, list[Row]]) -> Response:
+    def _response(self, sample: str, id: str, by_type: dict[str, list[JsonObject]]) -> Response:
         samplings = by_type["sampling"]
-        last: Row = samplings[-1] if samplings else {}
+        last: JsonObject = samplings[-1] if samplings else {}
         prompt, texts = last.get("prompt"), _texts(last.get("sampled"))
         output = _output(samplings, by_type["cond_logp"], texts)
         self.odd["unanswered"] += not samplings and not output
@@ -244,7 +243,7 @@ class EvalsRun(FileResults):
             **failure("; ".join(errors) or None),
         )
 
-    def _usage(self, samplings: Sequence[Row]) -> Mapping[str, int]:
+    def _usage(self, samplings: Sequence[JsonObject]) -> Mapping[str, int]:
         sums: Counter[str] = Counter()
         for sampling in samplings:
             usage = fields_of(sampling.get("usage"))
@@ -252,7 +251,9 @@ class EvalsRun(FileResults):
         self._tokens.update(sums)
         return sums
 
-    def _evaluations(self, response: Response, by_type: dict[str, list[Row]]) -> list[Evaluation]:
+    def _evaluations(
+        self, response: Response, by_type: dict[str, list[JsonObject]]
+    ) -> list[Evaluation]:
         made: list[Evaluation] = []
         for match in by_type[MATCH]:
             details = {name: value for name, value in match.items() if name != "correct"}
@@ -267,7 +268,9 @@ class EvalsRun(FileResults):
             row.key, row.part = key_of("openai_evals.label", response.key), (at, len(made))
         return made
 
-    def _evaluation(self, response: Response, label: str, value: Any, details: Row) -> Evaluation:
+    def _evaluation(
+        self, response: Response, label: str, value: Any, details: JsonObject
+    ) -> Evaluation:
         number = number_of(value)
         if number is not None:
             self._labels[label] += 1
@@ -300,16 +303,18 @@ class EvalsRun(FileResults):
         return made
 
 
-def _rest_of(events: Sequence[LoggedEvent]) -> Row:
+def _rest_of(events: Sequence[LoggedEvent]) -> JsonObject:
     """Return what the events of a sample say that has no place in a row."""
     others = [{"type": event.type, **event.data} for event in events if event.type not in _PLACED]
     more = {name: value for event in events for name, value in event.rest.items()}
     return without_empty({"events": others, "fields": more})
 
 
-def _output(samplings: Sequence[Row], likelihoods: Sequence[Row], texts: Sequence[str]) -> Row:
+def _output(
+    samplings: Sequence[JsonObject], likelihoods: Sequence[JsonObject], texts: Sequence[str]
+) -> JsonObject:
     """Return what an answer is beside its text: several completions, earlier steps, likelihoods."""
-    output: Row = {}
+    output: JsonObject = {}
     if len(texts) > 1:
         output["answers"] = list(texts)
     if len(samplings) > 1:
@@ -324,7 +329,7 @@ def _output(samplings: Sequence[Row], likelihoods: Sequence[Row], texts: Sequenc
     return output
 
 
-def _call(call: Row) -> Row:
+def _call(call: JsonObject) -> JsonObject:
     function = {"name": call.get("name"), "arguments": call.get("arguments")}
     return {"type": "function", "function": function, "result": call.get("return_value")}
 
@@ -335,7 +340,7 @@ def _texts(sampled: Any) -> list[str]:
     return [*map(str, sampled if isinstance(sampled, list) else [sampled])]
 
 
-def _messages(prompt: Any) -> list[Row] | None:
+def _messages(prompt: Any) -> list[JsonObject] | None:
     is_chat = isinstance(prompt, list) and all(isinstance(part, dict) for part in list_of(prompt))
     return list_of(prompt) if is_chat else None
 

@@ -4,7 +4,6 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import (
     Headline,
-    Row,
     count_of,
     fields_of,
     free_name,
@@ -12,6 +11,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.promptfoo.shapes import SCORE, VERDICT, PromptfooResult, PromptText
 from assay.readers._results import pass_rate
+from assay.records import JsonObject
 
 _LONGEST_NAME = 80
 _CLOSE = 1e-9
@@ -46,13 +46,13 @@ class PromptNumbers:
         self.rows = 0
         self._tasks: dict[int, tuple[str, str, str]] = {}  # by promptIdx: model, prompt, template
         self._named: dict[tuple[int, str], _NamedSum] = {}
-        self._metrics: dict[int, Row] = {}
+        self._metrics: dict[int, JsonObject] = {}
         self._rated: dict[int, _Rated] = {}
 
     def models(self) -> list[str]:
         return sorted({model for model, _, _ in self._tasks.values()})
 
-    def add_prompt(self, number: int, prompt: PromptText, value: Row) -> None:
+    def add_prompt(self, number: int, prompt: PromptText, value: JsonObject) -> None:
         """Take an entry of the file's list of prompts: what was asked in this way, and the numbers about it."""
         self._task(number, prompt.provider or "", prompt)
         if isinstance(value.get("metrics"), dict):
@@ -109,7 +109,7 @@ class PromptNumbers:
             made += self._of_prompt(number, metrics)
         return made
 
-    def _of_prompt(self, number: int, metrics: Row) -> list[Headline]:
+    def _of_prompt(self, number: int, metrics: JsonObject) -> list[Headline]:
         model, prompt, _ = self._tasks[number]
         where = {"model_name": model, "prompt_template": prompt}
         counts = _counts(metrics, "testPassCount", "testFailCount", "testErrorCount")
@@ -134,7 +134,9 @@ class PromptNumbers:
                     "promptfoo's sum has the scores from before people rated some answers"
                 )
 
-    def _of_metric(self, number: int, metric: str, metrics: Row, where: Row) -> Headline:
+    def _of_metric(
+        self, number: int, metric: str, metrics: JsonObject, where: JsonObject
+    ) -> Headline:
         value, weight = (
             number_of(fields_of(metrics.get(name)).get(metric))
             for name in ("namedScores", "namedScoreWeights")

@@ -15,7 +15,6 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Row,
     content_id,
     count_of,
     evaluation_of,
@@ -55,7 +54,7 @@ from assay.formats.promptfoo.shapes import (
     planned_labels,
 )
 from assay.readers._results import JsonResults, response_of, without_empty
-from assay.records import Evaluation, Response, ResponseOutcome
+from assay.records import Evaluation, JsonObject, Response, ResponseOutcome
 from assay.registry import reader
 
 _NEWEST = 3
@@ -107,7 +106,7 @@ def _is_whole(file: Path) -> bool:
     return True
 
 
-def _first_row(file: Path) -> Row:
+def _first_row(file: Path) -> JsonObject:
     """The first line, if it is a result of promptfoo; else empty."""
     head = head_of(file)
     if not head.startswith(b"{") or not any(mark in head for mark in (*_MARKS, b'"gradingResult"')):
@@ -123,7 +122,7 @@ def _first_row(file: Path) -> Row:
     return row if {"promptIdx", "testCase", "success"} <= row.keys() else {}
 
 
-def _in(whole: list[Path], file: Path, first: Row) -> bool:
+def _in(whole: list[Path], file: Path, first: JsonObject) -> bool:
     """Return whether the rows of a JSONL file are in a JSON file beside it, which has more: promptfoo writes both at
     once."""
     id = first.get("id")
@@ -167,11 +166,11 @@ class PromptfooFile(JsonResults):
     def begin(self) -> None:
         super().begin()
         self.planned = None
-        self._facts: Row = {}
+        self._facts: JsonObject = {}
         self._numbers = PromptNumbers()
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         kind = "a JSONL file" if self._lines else "a JSON file"
         return {
             "read_from": [f"{kind} of promptfoo"],
@@ -236,7 +235,7 @@ class PromptfooFile(JsonResults):
         self._facts.setdefault("prompts", []).append(entry)
 
     @property
-    def _config(self) -> Row:
+    def _config(self) -> JsonObject:
         return self._facts.setdefault("config", {})
 
     def headlines(self) -> list[Headline]:
@@ -244,13 +243,13 @@ class PromptfooFile(JsonResults):
 
     # ---- the rows of a result
 
-    def _case(self, row: PromptfooResult, raw: Row, repeat: int) -> ForeignCase:
+    def _case(self, row: PromptfooResult, raw: JsonObject, repeat: int) -> ForeignCase:
         model, prompt, template = self._numbers.prompt_of(row)
         id = item_id(row, template)
         sample = self.repeats.count(id, model, prompt)
         provider = row.provider if isinstance(row.provider, str) else row.provider.id or ""
         reply = row.response or _NO_REPLY
-        metadata: Row = {"model_id": provider, "prompt_template": prompt}
+        metadata: JsonObject = {"model_id": provider, "prompt_template": prompt}
         response = response_of(
             id,
             model,
@@ -272,8 +271,8 @@ class PromptfooFile(JsonResults):
         self.items.keep_others(response, row.test_case.metadata, new=new)
         return ForeignCase(item_of(row, raw, id, template) if new else None, response, evaluations)
 
-    def _metadata(self, row: PromptfooResult, raw: Row, reply: ProviderReply) -> Row:
-        metadata: Row = {"finish_reason": reply.finish_reason, "response_id": None}
+    def _metadata(self, row: PromptfooResult, raw: JsonObject, reply: ProviderReply) -> JsonObject:
+        metadata: JsonObject = {"finish_reason": reply.finish_reason, "response_id": None}
         if reply.cached:
             metadata["cached"] = True
         if rest := self._rest(row, raw):
@@ -312,7 +311,7 @@ class PromptfooFile(JsonResults):
             self.odd["empty"] += 1
         return "ok", None
 
-    def _rest(self, row: PromptfooResult, raw: Row) -> Row:
+    def _rest(self, row: PromptfooResult, raw: JsonObject) -> JsonObject:
         """Return what has no place: the row's own metadata only where they say more than the test and the answer do."""
         rest = self.rest.of(raw, PLACED_OF_ROW, KNOWN_OF_ROW)
         own = rest.pop("metadata", None)
@@ -332,7 +331,9 @@ class PromptfooFile(JsonResults):
 
     # ---- labels
 
-    def _evaluations(self, row: PromptfooResult, raw: Row, response: Response) -> list[Evaluation]:
+    def _evaluations(
+        self, row: PromptfooResult, raw: JsonObject, response: Response
+    ) -> list[Evaluation]:
         grading = row.grading_result
         said = {"explanation": grading.reason, "comment": grading.comment} if grading else {}
         own = [
@@ -353,7 +354,7 @@ class PromptfooFile(JsonResults):
         return own
 
     def _graded_labels(
-        self, row: PromptfooResult, grading: Grading, raw: Row, response: Response
+        self, row: PromptfooResult, grading: Grading, raw: JsonObject, response: Response
     ) -> list[Evaluation]:
         results = grading.component_results or []
         named = labels_of_results(results, _variables(row))
@@ -367,12 +368,12 @@ class PromptfooFile(JsonResults):
         scores = row.named_scores or grading.named_scores or {}
         for metric in [metric for metric in scores if metric not in taken]:
             name = Named(metric, "named_score", metric)
-            details: Row = {"weight": row.weight(metric)}
+            details: JsonObject = {"weight": row.weight(metric)}
             made.append(_label(response, name, None, scores[metric], details))
         return made
 
     def _assertion(
-        self, response: Response, name: Named, result: Component, raw: Row
+        self, response: Response, name: Named, result: Component, raw: JsonObject
     ) -> Evaluation:
         asserted = raw.get("assertion") or {}
         if not _PLAIN.issuperset(asserted):
@@ -428,7 +429,7 @@ def item_id(row: PromptfooResult, template: str) -> str:
     return content_id(variables or {"prompt": template or row.prompt.raw}, _description(row))
 
 
-def item_of(row: PromptfooResult, raw: Row, id: str, template: str) -> Row:
+def item_of(row: PromptfooResult, raw: JsonObject, id: str, template: str) -> JsonObject:
     test = row.test_case
     data = dict(test.vars if test.vars is not None else row.vars or {}) or {
         "prompt": template or row.prompt.raw
@@ -452,7 +453,7 @@ def _description(row: PromptfooResult) -> str:
     return "" if _NUMBERED.fullmatch(said) else said
 
 
-def _asserted_text(raw: Row) -> Any:
+def _asserted_text(raw: JsonObject) -> Any:
     """The text that an assertion compares the answer with, if it is a plain one."""
     for entry in rows_of(fields_of(raw.get("testCase")).get("assert")):
         value = entry.get("value") if entry.get("type") in _EQUAL else None
@@ -466,7 +467,7 @@ def _label(
     name: Named,
     passed: bool | None,
     score: float | None,
-    details: Row,
+    details: JsonObject,
 ) -> Evaluation:
     row = evaluation_of(
         response,
@@ -497,18 +498,18 @@ def _calls(output: Any) -> list[Any]:
     return calls if all("function" in fields_of(call) for call in calls) else []
 
 
-def _messages(prompt: str) -> list[Row] | None:
+def _messages(prompt: str) -> list[JsonObject] | None:
     """Return the messages of a prompt that is a chat in JSON."""
     if not prompt.startswith("["):
         return None
     try:
-        found = msgspec.json.decode(prompt, type=list[Row])
+        found = msgspec.json.decode(prompt, type=list[JsonObject])
     except (ValueError, RecursionError):
         return None
     return found if found and all("role" in message for message in found) else None
 
 
-def _variables(row: PromptfooResult) -> Row:
+def _variables(row: PromptfooResult) -> JsonObject:
     return row.test_case.vars or row.vars or {}
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Row, encoded_names, free_name
+from assay.engine.experiment.imports.foreign import encoded_names, free_name
+from assay.records import JsonObject
 
 
 class ProviderName(msgspec.Struct, gc=False):
@@ -41,7 +42,7 @@ class ProviderReply(msgspec.Struct, gc=False, rename="camel"):
     finish_reason: str | None = None
     log_probs: list[Any] | None = None
     latency_ms: float | None = None
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
 
 
 class Assertion(msgspec.Struct, gc=False):
@@ -57,7 +58,7 @@ class Component(msgspec.Struct, gc=False):
     score: float | None = None
     reason: Any = None
     assertion: Assertion | None = None
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
 
     @property
     def grader_failed(self) -> bool:
@@ -75,8 +76,8 @@ class Grading(msgspec.Struct, gc=False, rename="camel"):
 
 class Test(msgspec.Struct, gc=False):
     description: str | None = None
-    vars: Row | None = None
-    metadata: Row | None = None
+    vars: JsonObject | None = None
+    metadata: JsonObject | None = None
     asserts: list[Assertion] | None = msgspec.field(default=None, name="assert")
 
 
@@ -88,7 +89,7 @@ class PromptfooResult(msgspec.Struct, gc=False, rename="camel"):
     prompt: PromptText
     success: bool
     test_case: Test = msgspec.field(default_factory=Test)
-    vars: Row | None = None
+    vars: JsonObject | None = None
     response: ProviderReply | None = None
     score: float | None = None
     failure_reason: int | None = None
@@ -98,7 +99,7 @@ class PromptfooResult(msgspec.Struct, gc=False, rename="camel"):
     latency_ms: float | None = None
     token_usage: TokenUsage | None = None
     cost: float | None = None
-    metadata: Row | None = None
+    metadata: JsonObject | None = None
 
     def weight(self, metric: str) -> float:
         """Return how much a named score counts in promptfoo's mean."""
@@ -133,7 +134,7 @@ class Named(NamedTuple):
     metric: str = ""
 
 
-def planned_labels(asserts: Sequence[Assertion] | None, variables: Row) -> list[Named]:
+def planned_labels(asserts: Sequence[Assertion] | None, variables: JsonObject) -> list[Named]:
     """Return the labels of a test's assertions, in the order of their results, and of metrics that several of them share."""
     flat: list[tuple[str, str]] = []
     for entry in asserts or ():
@@ -147,12 +148,12 @@ def planned_labels(asserts: Sequence[Assertion] | None, variables: Row) -> list[
     return [*named, *(Named(metric, "named_score", metric) for metric in sorted(shared))]
 
 
-def labels_of_results(results: Sequence[Component | None], variables: Row) -> list[Named]:
+def labels_of_results(results: Sequence[Component | None], variables: JsonObject) -> list[Named]:
     """Return the label of each result of an assertion."""
     return _names([_kind(result, variables) for result in results])
 
 
-def _kind(result: Component | None, variables: Row) -> tuple[str, str]:
+def _kind(result: Component | None, variables: JsonObject) -> tuple[str, str]:
     if result is None:
         return "assertion", ""
     if result.assertion is not None and result.assertion.type:
@@ -176,7 +177,7 @@ def _names(flat: list[tuple[str, str]]) -> list[Named]:
     return named
 
 
-def metric_name(metric: Any, variables: Row) -> str:
+def metric_name(metric: Any, variables: JsonObject) -> str:
     """Return the name of a metric, which may hold variables of the test."""
     if not isinstance(metric, str):
         return ""

@@ -4,8 +4,8 @@ several times, over the averages of each. A report's file does not have them."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from assay.engine.experiment.imports.foreign import Headline, Row, fields_of
-from assay.records import Evaluation, Response
+from assay.engine.experiment.imports.foreign import Headline, fields_of
+from assay.records import Evaluation, JsonObject, Response
 
 _Sums = dict[tuple[str, ...], list[float]]  # (kind, name, …): sum and count
 
@@ -20,7 +20,7 @@ class Averages:
     def add(
         self,
         group: str,
-        row: Row,
+        row: JsonObject,
         response: Response,
         evaluations: Sequence[Evaluation],
     ) -> None:
@@ -71,7 +71,7 @@ class Averages:
         return made
 
 
-def _reported_numbers(row: Row) -> Iterator[tuple[tuple[str, ...], float]]:
+def _reported_numbers(row: JsonObject) -> Iterator[tuple[tuple[str, ...], float]]:
     for kind in ("scores", "labels", "assertions", "metrics"):
         for name, entry in fields_of(row.get(kind)).items():
             value = fields_of(entry).get("value") if isinstance(entry, dict) else entry

@@ -18,7 +18,6 @@ from assay.engine.experiment.imports.foreign import (
     Foreign,
     ForeignCase,
     Headline,
-    Row,
     content_id,
     evaluation_of,
     failure,
@@ -34,7 +33,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.pydantic_evals.averages import Averages
 from assay.readers._results import FileResults, first_filled, response_of, tokens_of, without_empty
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 from assay.registry import reader
 from assay.text.json_stream import BrokenJson, json_parts
 
@@ -95,7 +94,7 @@ class EvaluationReport(FileResults):
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self.top: Row = _settings(file)
+        self.top: JsonObject = _settings(file)
         named = first_filled(self.top, ("dataset_name", "name")) or file.stem
         super().__init__("-".join(dict.fromkeys([named, self._model])), file)
 
@@ -104,10 +103,10 @@ class EvaluationReport(FileResults):
         self._averages = Averages()
         self._ids: dict[str, str] = {}  # of cases that are run several times
         self._labels: dict[str, dict[str, None]] = {}  # of each evaluator
-        self._pending: list[tuple[Response, Row | None]] = []  # that gave no label
+        self._pending: list[tuple[Response, JsonObject | None]] = []  # that gave no label
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         """Return what the report says beyond its cases."""
         kept = {name: value for name, value in self.top.items() if name not in _LISTS}
         return {"agents": [self._model], **without_secrets(without_empty(kept))}
@@ -133,7 +132,7 @@ class EvaluationReport(FileResults):
 
     def cases(self) -> Iterator[ForeignCase]:
         self.begin()
-        top: Row = {}
+        top: JsonObject = {}
         for key, row in self._rows(top):
             yield self._case(row, failed=key == "failures")
         for name in top.keys() - _KNOWN:
@@ -148,7 +147,7 @@ class EvaluationReport(FileResults):
                 f"report evaluators that failed: {len(failures):,}, the first with: {first}"
             )
 
-    def _rows(self, top: Row) -> Iterator[tuple[str, Row]]:
+    def _rows(self, top: JsonObject) -> Iterator[tuple[str, JsonObject]]:
         """Each case and failure; the report's other fields go to `top`."""
         try:
             with reading.opened(self.file) as file:
@@ -162,7 +161,7 @@ class EvaluationReport(FileResults):
         except BrokenJson as error:
             self.unread.add(f"{self.file} is not whole, what follows is not read: {error}")
 
-    def _case(self, row: Row, *, failed: bool) -> ForeignCase:
+    def _case(self, row: JsonObject, *, failed: bool) -> ForeignCase:
         item = _item_of(row, self._id(row))
         response = self._response(row, item, failed=failed)
         if failed:
@@ -176,13 +175,13 @@ class EvaluationReport(FileResults):
         self._averages.add(group, row, response, evaluations)
         return ForeignCase(item, response, evaluations)
 
-    def _response(self, row: Row, item: Row, *, failed: bool) -> Response:
+    def _response(self, row: JsonObject, item: JsonObject, *, failed: bool) -> Response:
         """Return what the task returned, or the error that it raised."""
         output, task = row.get("output"), self._report_name
         number, count = _run_of(row)
         metrics = fields_of(row.get("metrics"))
         cost = metrics.get("cost")
-        metadata: Row = {"model_id": self._model}
+        metadata: JsonObject = {"model_id": self._model}
         metadata |= {name: row[name] for name in ("metrics", "attributes") if row.get(name)}
         if rest := self.rest.of(row, _PLACED, _KEPT, "case."):
             metadata[REST] = rest
@@ -205,17 +204,19 @@ class EvaluationReport(FileResults):
             **failure(error),
         )
 
-    def _evaluations(self, row: Row, response: Response) -> Iterator[Evaluation]:
+    def _evaluations(self, row: JsonObject, response: Response) -> Iterator[Evaluation]:
         """Yield a row for each score, label and assertion."""
         for kind in _KINDS:
             for label, result in fields_of(row.get(kind)).items():
                 fields = result if isinstance(result, dict) else {"value": result}
                 yield self._evaluation(label, kind[:-1], fields, response)
 
-    def _evaluation(self, label: str, kind: str, result: Row, response: Response) -> Evaluation:
+    def _evaluation(
+        self, label: str, kind: str, result: JsonObject, response: Response
+    ) -> Evaluation:
         value = result.get("value")
         number = number_of(value)
-        details: Row = {"kind": kind}
+        details: JsonObject = {"kind": kind}
         for name in ("source", "evaluator_version"):
             if result.get(name) is not None:
                 details[name] = result[name]
@@ -236,7 +237,7 @@ class EvaluationReport(FileResults):
             row.passed = bool(value)
         return row
 
-    def _id(self, row: Row) -> str:
+    def _id(self, row: JsonObject) -> str:
         """The name of a case; its content where pydantic-evals has made up the name from the position."""
         group = str(row.get("source_case_name") or "")
         name = group or str(row.get("name") or "")
@@ -265,7 +266,7 @@ class EvaluationReport(FileResults):
                 yield _label(response, label, scorer, detailed_results=source, **failure(error))
 
 
-def _settings(file: Path) -> Row:
+def _settings(file: Path) -> JsonObject:
     """The fields of a report beside its cases, from its beginning and its end; a report whose fields stand in another
     order is read through."""
     head = re.match(rb'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")', head_of(file))
@@ -279,7 +280,7 @@ def _settings(file: Path) -> Row:
         except ValueError:
             pass
         opened.seek(0)
-        top: Row = {}
+        top: JsonObject = {}
         try:
             for key, number, value in json_parts(opened):
                 if number is None and key not in _LISTS:
@@ -289,7 +290,7 @@ def _settings(file: Path) -> Row:
         return top
 
 
-def _item_of(row: Row, id: str) -> Row:
+def _item_of(row: JsonObject, id: str) -> JsonObject:
     """Return the case as a dataset row; inputs that are not an object are the question."""
     inputs, metadata = row.get("inputs"), row.get("metadata")
     named = "question" if isinstance(inputs, str) else "input"
@@ -303,7 +304,7 @@ def _item_of(row: Row, id: str) -> Row:
     }
 
 
-def _run_of(row: Row) -> tuple[int, int]:
+def _run_of(row: JsonObject) -> tuple[int, int]:
     """Return number and count of a case that is run several times, which its name ends with."""
     found = _RUN.search(str(row.get("name") or "")) if row.get("source_case_name") else None
     return (int(found[1]) - 1, int(found[2])) if found else (0, 1)

@@ -10,7 +10,8 @@ from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
 from assay.errors import UserError
 from assay.formats.ragicamp.reader import UNKNOWN, RagicampResults, results_at
-from assay.formats.ragicamp.rows import Row, id_of, item_row
+from assay.formats.ragicamp.rows import id_of, item_row
+from assay.records import JsonMapping, JsonObject
 from assay.registry import dataset, nearest
 
 _FIELDS = (
@@ -30,13 +31,13 @@ def name_of(thing: Any) -> str:
     return str(getattr(thing, "name", None) or UNKNOWN)
 
 
-def stamp(name: str, *, dataset: str = "") -> Row:
+def stamp(name: str, *, dataset: str = "") -> JsonObject:
     """Return what tells that the files are still those that were read."""
     return dict(_results(name, dataset).source)
 
 
 @dataset(name="ragicamp", stamp=stamp)
-def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, Row]]:
+def ragicamp(name: str, *, dataset: str = "") -> Iterator[tuple[str, JsonObject]]:
     """The questions of RAGiCamp's results: a folder, or one of its files.
 
     Parameters:
@@ -73,7 +74,7 @@ class NamedExamples(NamedTuple):
     can be read again."""
 
     name: str
-    rows: Callable[[], Iterator[tuple[str, Row]]]
+    rows: Callable[[], Iterator[tuple[str, JsonObject]]]
 
 
 def examples_of(given: Any) -> NamedExamples:
@@ -108,15 +109,15 @@ def _from_path(path: Path) -> NamedExamples:
     )
 
 
-def _from_object(name: str, examples: Iterable[Any]) -> Iterator[tuple[str, Row]]:
+def _from_object(name: str, examples: Iterable[Any]) -> Iterator[tuple[str, JsonObject]]:
     for number, example in enumerate(examples):
         place = f"{name} [{number}]"
         yield place, _row(example, number, place)
 
 
-def _row(example: Any, number: int, place: str) -> Row:
+def _row(example: Any, number: int, place: str) -> JsonObject:
     if isinstance(example, Mapping):
-        row = dict(cast("Mapping[str, Any]", example))
+        row = dict(cast("JsonMapping", example))
     else:
         row = {
             name: getattr(example, name)

@@ -44,7 +44,7 @@ from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
 from assay.formats.ragicamp.writer import ragicamp as write_files
 from assay.interfaces import Answer, Context, Limits, Model, Work
-from assay.records import Item, Manifest
+from assay.records import Item, JsonMapping, JsonObject, Manifest
 from assay.store.files import safe_name
 from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository
@@ -76,14 +76,14 @@ class Metrics:
         if not isinstance(entry, Mapping):
             what = f"an object of the type {type(entry).__name__} is not a metric"
             raise UserError(what, where=where, fix=fix)
-        fields = cast("Mapping[str, Any]", entry)
+        fields = cast("JsonMapping", entry)
         unknown = sorted(set(fields) - {"name", "params"})
         if "name" not in fields or unknown:
             what = f"a metric has no {unknown[0]!r}" if unknown else "a metric has no name"
             raise UserError(what, where=where, fix=fix)
         return self._bind_name(str(fields["name"]), dict(fields.get("params") or {}), where)
 
-    def _bind_name(self, name: str, params: dict[str, Any], where: str) -> BoundScorer:
+    def _bind_name(self, name: str, params: JsonObject, where: str) -> BoundScorer:
         """RAGiCamp's own names mean RAGiCamp's metrics; all others are ours, or functions of files."""
         function = registry.scorer.get(
             f"ragicamp.{name}" if name in NAMES else name, base=Path.cwd(), where=where
@@ -136,8 +136,8 @@ class AgentTask:
         self.concurrency = max_concurrency or (ASYNC_CONCURRENCY if self._is_async else 1)
         self.name = self.model_name = name_of(agent)
         self.lane = ""
-        self.facets: Mapping[str, Any] = {"model_id": self.name}
-        self.identity: Mapping[str, Any] = {"agent": self.name, "state": state_of(agent)}
+        self.facets: JsonMapping = {"model_id": self.name}
+        self.identity: JsonMapping = {"agent": self.name, "state": state_of(agent)}
         self._code = digest("ragicamp-agent", canonical(self.identity))
 
     def prepare(self, item: Item) -> Work:
@@ -157,7 +157,7 @@ def answer_of(found: Any) -> Answer:
         return Answer(text=found)
     if isinstance(found, (int, float)):
         return Answer(text=str(found))
-    fields = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else None
+    fields = cast("JsonMapping", found) if isinstance(found, Mapping) else None
     parts = {
         name: (fields.get(name) if fields is not None else getattr(found, name, None))
         for name in _TEXTS
@@ -172,13 +172,13 @@ def answer_of(found: Any) -> Answer:
     return Answer(text=str(text), metadata=_metadata(given))
 
 
-def _metadata(given: Any) -> dict[str, Any]:
+def _metadata(given: Any) -> JsonObject:
     """Return what the agent says about its answer as JSON; names that our rows use for themselves begin with `agent_`."""
     if not given:
         return {}
     try:
         plain = msgspec.to_builtins(given, str_keys=True, enc_hook=_plain)
-        fields = cast("dict[str, Any]", plain) if isinstance(plain, dict) else {"metadata": plain}
+        fields = cast("JsonObject", plain) if isinstance(plain, dict) else {"metadata": plain}
         return msgspec.json.decode(
             msgspec.json.encode(
                 {f"agent_{key}" if key in OURS else key: value for key, value in fields.items()}
@@ -196,7 +196,6 @@ def _plain(value: Any) -> Any:
 
 
 ROWS = ".assay"
-Flat = dict[str, Any]
 
 
 @dataclass(eq=False)
@@ -226,7 +225,7 @@ class Evaluator:
         num_examples: int | None = None,
         save_predictions: bool = True,
         output_path: str | Path | None = None,
-    ) -> Flat:
+    ) -> JsonObject:
         """The mean of each metric, with `num_examples`, `num_errors`, `agent_name` and `dataset_name`. The files are
         written if there is a path, here or in the evaluator."""
         return run_blocking(
@@ -238,7 +237,7 @@ class Evaluator:
         num_examples: int | None = None,
         save_predictions: bool = True,
         output_path: str | Path | None = None,
-    ) -> Flat:
+    ) -> JsonObject:
         """`evaluate` for callers that are async: several agents can be evaluated side by side."""
         if num_examples is not None and num_examples < 1:
             raise UserError(f"num_examples must be at least 1, got {num_examples}")
@@ -257,7 +256,7 @@ class Evaluator:
 
     def compare_agents(
         self, agents: Sequence[Any], num_examples: int | None = None, **options: Any
-    ) -> dict[str, Flat]:
+    ) -> dict[str, JsonObject]:
         """The results of each agent, one after the other, by name; options as in `evaluate`."""
         names = [name_of(agent) for agent in agents]
         if len(set(names)) < len(names):
@@ -279,7 +278,7 @@ def compare_agents(
     *,
     num_examples: int | None = None,
     **settings: Any,
-) -> dict[str, Flat]:
+) -> dict[str, JsonObject]:
     """Evaluate several agents on one dataset: {agent: results}; settings as in Evaluator."""
     return Evaluator(None, dataset, metrics, output_path, **settings).compare_agents(
         agents, num_examples
@@ -311,7 +310,7 @@ class _Job:
         self.id = next(iter(self.store.ids("dataset")), self.store.id)
         self.datasets = DatasetRepository(self.store)
 
-    async def run(self, num_examples: int | None, target: Path | None) -> Flat:
+    async def run(self, num_examples: int | None, target: Path | None) -> JsonObject:
         with self.store.lock("run", self.id):
             ingest(
                 self.store, self.id, self.examples.rows, limit=num_examples, name=self.examples.name

@@ -15,8 +15,7 @@ import msgspec
 
 from assay import reading
 from assay.errors import UserError
-from assay.formats.ragicamp.rows import Row
-from assay.records import decode_json
+from assay.records import JsonObject, decode_json
 from assay.text.json_extents import extents
 from assay.text.json_stream import BrokenJson, json_parts, storable
 
@@ -43,11 +42,11 @@ class RagicampFile(msgspec.Struct):
     path: Path
     kind: Kind
     list_name: str = ""
-    head: Row = {}
-    tail: Row = {}
+    head: JsonObject = {}
+    tail: JsonObject = {}
     problem: str = ""
 
-    def rows(self, broken: Broken = lambda what: None) -> Iterator[tuple[str, int, Row]]:
+    def rows(self, broken: Broken = lambda what: None) -> Iterator[tuple[str, int, JsonObject]]:
         """(place, number, row) of each; what is not a row, or not JSON, is reported to `broken`."""
         if self.path.suffix == ".csv":
             yield from _table(self.path, broken)
@@ -61,7 +60,11 @@ class RagicampFile(msgspec.Struct):
                     elif number is None:
                         continue
                     elif isinstance(row, dict):
-                        yield f"{self.path} {key} [{number}]", number, storable(cast("Row", row))
+                        yield (
+                            f"{self.path} {key} [{number}]",
+                            number,
+                            storable(cast("JsonObject", row)),
+                        )
                     else:
                         broken(f"{self.path} [{number}] is not an object and is left out")
         except BrokenJson as error:
@@ -130,7 +133,7 @@ def look(path: Path) -> RagicampFile | None:
 
 def _look_inside(path: Path) -> RagicampFile | None:
     """Return what a JSON file is, by the fields before its list."""
-    head: Row = {}
+    head: JsonObject = {}
     problem = _NO_ROWS if path.name.endswith(_ROWS) else ""
     try:
         with reading.opened(path) as file:
@@ -148,7 +151,7 @@ def _look_inside(path: Path) -> RagicampFile | None:
     return _without_rows(path, head, problem)
 
 
-def _without_rows(path: Path, head: Row, problem: str) -> RagicampFile | None:
+def _without_rows(path: Path, head: JsonObject, problem: str) -> RagicampFile | None:
     is_summary = path.stem.endswith("_summary") and "agent_name" in head
     if is_summary or head.keys() & _FACTS:
         return RagicampFile(path, "facts", head=storable(head), problem=problem)
@@ -173,11 +176,11 @@ def date_of(timestamp: float) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
-def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, Row]]:
+def _table(path: Path, broken: Broken) -> Iterator[tuple[str, int, JsonObject]]:
     try:
         with io.TextIOWrapper(reading.opened(path), "utf-8-sig", newline="") as file:
             for number, found in enumerate(csv.DictReader(file)):
-                row: Row = {
+                row: JsonObject = {
                     name: _number(text)
                     for name, text in found.items()
                     if name and name != "question"
@@ -203,10 +206,10 @@ def _number(text: Any) -> Any:
         return {"True": True, "False": False}.get(str(text), text)
 
 
-def _text_facts(path: Path) -> Row:
+def _text_facts(path: Path) -> JsonObject:
     """Agent, dataset and time out of the old text summary."""
     names = {"agent": "agent_name", "dataset": "dataset_name", "timestamp": "timestamp"}
-    facts: Row = {}
+    facts: JsonObject = {}
     try:
         lines = reading.text(path, errors="replace").splitlines()[:20]
     except OSError as error:

@@ -16,8 +16,9 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.ragicamp.files import RagicampFile, look
-from assay.formats.ragicamp.rows import Row, answers_in, id_of, question_row
+from assay.formats.ragicamp.rows import answers_in, id_of, question_row
 from assay.interfaces import Log
+from assay.records import JsonObject
 from assay.store.files import make_folder, open_own, safe_name, store_error, sweep, write_file
 from assay.store.index import ItemIndex
 from assay.store.keys import id_hash
@@ -64,7 +65,7 @@ class RowList:
         self.count = 0
         self._file = file
 
-    def add(self, row: Row) -> None:
+    def add(self, row: JsonObject) -> None:
         text = msgspec.json.format(msgspec.json.encode(row), indent=2)
         self._file.write(b",\n    " if self.count else b"\n    ")
         self._file.write(text.replace(b"\n", b"\n    "))
@@ -77,7 +78,7 @@ class RowList:
         yield b"\n  ]" if self.count else b"]"
 
 
-def document(head: Row, **lists: RowList) -> Iterator[bytes]:
+def document(head: JsonObject, **lists: RowList) -> Iterator[bytes]:
     """Return an object with lists as its last fields, in parts."""
     fields = msgspec.json.format(msgspec.json.encode(dict(head)), indent=2)
     yield fields[: fields.rindex(b"\n}")]
@@ -135,7 +136,7 @@ def _questions_in(path: Path) -> RagicampFile | None:
 
 def _merged_rows(
     old: RagicampFile | None, items: ItemIndex, broken: Note, answered: Note
-) -> Iterator[Row]:
+) -> Iterator[JsonObject]:
     taken = Seen()
     for place, number, row in () if old is None else old.rows(broken):
         id = id_of(row, number)

@@ -27,13 +27,12 @@ from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, times
 from assay.formats.ragicamp.rows import (
     IDS,
     Agent,
-    Row,
     id_of,
     item_row,
     question_fields,
     read_prediction,
 )
-from assay.records import Evaluation
+from assay.records import Evaluation, JsonObject
 from assay.registry import reader
 from assay.store.keys import digest, id_hash
 from assay.store.keyset import Seen
@@ -55,7 +54,7 @@ class AgentFile(msgspec.Struct):
     agent: Agent
     scores: RagicampFile | None = None
     lists: dict[str, list[Any]] = {}
-    overall: Row = {}
+    overall: JsonObject = {}
 
 
 def _agent_files(every: Sequence[RagicampFile]) -> list[AgentFile]:
@@ -86,7 +85,9 @@ def _check_version(document: RagicampFile) -> None:
 
 
 def _agent_file(
-    document: RagicampFile, facts: Mapping[Path, Row], scores: dict[tuple[Path, str], RagicampFile]
+    document: RagicampFile,
+    facts: Mapping[Path, JsonObject],
+    scores: dict[tuple[Path, str], RagicampFile],
 ) -> AgentFile:
     """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
     there."""
@@ -107,7 +108,7 @@ def _agent_file(
     )
 
 
-def _agent(told: Row, document: RagicampFile) -> Agent:
+def _agent(told: JsonObject, document: RagicampFile) -> Agent:
     """Return whose answers a document holds, by what it and the files beside it tell."""
     head, path = document.head, document.path
     name = str(told.get("agent_name") or stem_of(path))
@@ -122,14 +123,14 @@ def _agent(told: Row, document: RagicampFile) -> Agent:
     )
 
 
-def _non_empty(row: Row) -> Row:
+def _non_empty(row: JsonObject) -> JsonObject:
     return {key: value for key, value in row.items() if value}
 
 
-def _about(path: Path, facts: Mapping[Path, Row]) -> Row:
+def _about(path: Path, facts: Mapping[Path, JsonObject]) -> JsonObject:
     """Return what the files beside a run's predictions say about it: JSON before text."""
     stem = stem_of(path)
-    about: Row = {}
+    about: JsonObject = {}
     for ending in ("metrics.txt", "metrics.json", "summary.json"):
         about |= facts.get(path.with_name(f"{stem}_{ending}"), {})
     return about
@@ -232,7 +233,7 @@ class RagicampResults:
         self._sums: dict[_Address, dict[str, list[Any]]] = {}
 
     @property
-    def source(self) -> Row:
+    def source(self) -> JsonObject:
         """Return what tells that the files are still those that were read."""
         pairs = ((agent.document, agent.scores) for agent in self.agents)
         files = [*self.questions, *(one for pair in pairs for one in pair if one is not None)]
@@ -240,7 +241,7 @@ class RagicampResults:
         return {"format": "ragicamp", "files": stamps}
 
     @property
-    def facts(self) -> Row:
+    def facts(self) -> JsonObject:
         """Return what the files say beyond rows."""
         agents = self.agents
         said = {file.agent.name: file.overall for file in agents if file.overall}
@@ -265,7 +266,7 @@ class RagicampResults:
         told = {_address(file): file for file in self.agents if file.overall}
         models = Counter((_model(file), file.agent.sample_index) for file in told.values())
         for address, file in told.items():
-            where: Row = {"model_name": _model(file)}
+            where: JsonObject = {"model_name": _model(file)}
             if file.agent.total_samples > 1:
                 where["sample_index"] = file.agent.sample_index
             shared = models[_model(file), file.agent.sample_index] > 1
@@ -291,7 +292,7 @@ class RagicampResults:
             said[_address(file)] = max(said.get(_address(file), 0), count)
         return sum(said.values()) if all(said.values()) else None
 
-    def items(self) -> Iterator[tuple[str, Row]]:
+    def items(self) -> Iterator[tuple[str, JsonObject]]:
         """(place, dataset row) of every question, those of the questions files first."""
         self.odd = Oddities(_SAID)
         self._apart = {}
@@ -311,7 +312,7 @@ class RagicampResults:
             self._items += 1
             yield place or str(self.agents[0].document.path), item_row(row, own)
 
-    def _question_rows(self) -> Iterator[tuple[str | None, str, Row]]:
+    def _question_rows(self) -> Iterator[tuple[str | None, str, JsonObject]]:
         for document in self.questions:
             for place, number, row in document.rows(self._broken):
                 yield place, id_of(row, number), row
@@ -341,7 +342,7 @@ class RagicampResults:
                     yield ForeignCase(None, response, evaluations)
         self._find_unanswered(answered)
 
-    def _add(self, file: AgentFile, row: Row, evaluations: Iterable[Evaluation]) -> None:
+    def _add(self, file: AgentFile, row: JsonObject, evaluations: Iterable[Evaluation]) -> None:
         """Add up the scores that a prediction shows: the sum, how many they are, and whether one
         does not count as it is shown."""
         metrics = fields_of(row.get("metrics"))
@@ -354,7 +355,7 @@ class RagicampResults:
                 own[1] += 1
                 own[2] = own[2] or evaluation.outcome != "scored" or evaluation.score != shown
 
-    def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, Row]]:
+    def _own_rows(self, file: AgentFile) -> Iterator[tuple[str, str, JsonObject]]:
         """(place, id, row) of a file's predictions, one for a question."""
         own = Seen()
         for place, number, row in self._rows(file):
@@ -370,10 +371,10 @@ class RagicampResults:
             if count < self._items and samples[name] == 1:
                 self.odd.note("unanswered", f"of {name}", self._items - count)
 
-    def _id(self, id: str, row: Row) -> str:
+    def _id(self, id: str, row: JsonObject) -> str:
         return self._apart.get(_pair(id, row)[1], id) if self._apart else id
 
-    def _rows(self, file: AgentFile) -> Iterator[tuple[str, int, Row]]:
+    def _rows(self, file: AgentFile) -> Iterator[tuple[str, int, JsonObject]]:
         rows = file.document.rows(self._broken)
         if file.document.kind == "scores":
             rows = ((place, number, _without_answer(row)) for place, number, row in rows)
@@ -390,8 +391,8 @@ class RagicampResults:
             yield place, number, row
 
     def _rows_with_scores(
-        self, file: AgentFile, rows: Iterator[tuple[str, int, Row]]
-    ) -> Iterator[tuple[str, int, Row]]:
+        self, file: AgentFile, rows: Iterator[tuple[str, int, JsonObject]]
+    ) -> Iterator[tuple[str, int, JsonObject]]:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
         scores = self._scores_by_number(file.scores)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
@@ -409,9 +410,9 @@ class RagicampResults:
         for place, _ in scores.values():
             self._broken(f"{place}: {_OF_NOTHING}")
 
-    def _scores_by_number(self, document: RagicampFile | None) -> dict[int, tuple[str, Row]]:
+    def _scores_by_number(self, document: RagicampFile | None) -> dict[int, tuple[str, JsonObject]]:
         """Return the old metrics, each with its place, by the number of their question."""
-        found: dict[int, tuple[str, Row]] = {}
+        found: dict[int, tuple[str, JsonObject]] = {}
         for place, number, row in () if document is None else document.rows(self._broken):
             index = number_of(row.get("question_index"))
             at = number if index is None else int(index)
@@ -425,16 +426,16 @@ class RagicampResults:
         self.odd.note("broken", what)
 
 
-def _metrics_of(row: Row) -> Row:
+def _metrics_of(row: JsonObject) -> JsonObject:
     return {name: value for name, value in row.items() if name not in (*IDS, "question")}
 
 
-def _without_answer(row: Row) -> Row:
+def _without_answer(row: JsonObject) -> JsonObject:
     kept = {name: row[name] for name in ("question_index", "question") if name in row}
     return {**kept, "metrics": _metrics_of(row)}
 
 
-def _pair(id: str, row: Row) -> tuple[str, int]:
+def _pair(id: str, row: JsonObject) -> tuple[str, int]:
     """The question's text, and a number for id and text together."""
     text = " ".join(str(row.get("question") or "").split())
     return text, int.from_bytes(

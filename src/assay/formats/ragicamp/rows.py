@@ -15,13 +15,11 @@ from assay.engine.aggregate.bind import Policy
 from assay.engine.experiment.imports.foreign import evaluation_of, failure, fields_of, list_of
 from assay.engine.experiment.imports.kept import completed, difference
 from assay.errors import UserError
-from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, Response
+from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, JsonObject, Response
 from assay.store.items import encode_item, normalise
 from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
 from assay.text.template import question, variables
-
-Row = dict[str, Any]
 
 ERROR_MARK = "[ERROR"
 OURS = ("model_id", "prompt_template", "finish_reason", "response_id")  # of metadata
@@ -48,18 +46,18 @@ class Agent(msgspec.Struct, frozen=True):
     timestamp: float = 0.0
     template: str = ""
 
-    def facets(self) -> Row:
+    def facets(self) -> JsonObject:
         """Return what the rows of a run have, for configs that group by it."""
         template = {"prompt_template": self.template} if self.template else {}
         return {"model_id": self.model_name or self.name, **template}
 
 
-def id_of(row: Row, number: int) -> str:
+def id_of(row: JsonObject, number: int) -> str:
     """The id of a question or of a prediction's question; a row without one is known by its place."""
     return next((str(row[name]) for name in IDS if row.get(name) not in (None, "")), str(number))
 
 
-def _others(row: Row) -> Row:
+def _others(row: JsonObject) -> JsonObject:
     """Return the fields that are not RAGiCamp's."""
     return {key: value for key, value in row.items() if key not in _PREDICTION_FIELDS}
 
@@ -67,11 +65,11 @@ def _others(row: Row) -> Row:
 # ---- questions
 
 
-def item_row(row: Row, id: str) -> Row:
+def item_row(row: JsonObject, id: str) -> JsonObject:
     """The dataset row of a question, or of a prediction that holds its question."""
     if kept := fields_of(row.get("item")):
         return {**kept, "id": id}
-    made: Row = {
+    made: JsonObject = {
         "id": id,
         "data": {"question": row.get("question") or "", **_others(row)},
         "ground_truth": answers_in(row),
@@ -81,14 +79,14 @@ def item_row(row: Row, id: str) -> Row:
     return made
 
 
-def question_fields(row: Row) -> Row:
+def question_fields(row: JsonObject) -> JsonObject:
     """Return what a prediction says about its question, as a row of a questions file."""
     return {
         key: row[key] for key in ("question", "item", "expected_answer", *_ANSWERS) if key in row
     }
 
 
-def answers_in(row: Row) -> list[Any]:
+def answers_in(row: JsonObject) -> list[Any]:
     """The accepted answers of a question, the expected one first."""
     found: Any = next((row[name] for name in _ANSWERS if row.get(name) is not None), [])
     listed = cast("list[Any]", found) if isinstance(found, list) else [found]
@@ -101,13 +99,13 @@ def question_of(item: Item) -> str:
     return question(variables(item))
 
 
-def question_row(item: Item) -> Row:
+def question_row(item: Item) -> JsonObject:
     """An item as a row of a questions file."""
     try:
         answers: list[Any] = list(accepted(item.ground_truth))
     except LookupError:
         answers = []
-    row: Row = {
+    row: JsonObject = {
         "id": item.id,
         "question": question_of(item),
         "expected_answer": answers[0] if answers else None,
@@ -125,7 +123,7 @@ def question_row(item: Item) -> Row:
 
 
 def read_prediction(
-    row: Row, item_id: str, agent: Agent, place: str
+    row: JsonObject, item_id: str, agent: Agent, place: str
 ) -> tuple[Response, list[Evaluation]]:
     """A prediction as a response of ours, and its metrics as evaluations."""
     response = _plain_response(row, item_id, agent)
@@ -134,7 +132,7 @@ def read_prediction(
     return response, list(_evaluations(row, response, place))
 
 
-def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
+def _plain_response(row: JsonObject, item_id: str, agent: Agent) -> Response:
     said = row.get("prediction")
     text = said if isinstance(said, str) else "" if said is None else json.dumps(said)
     outcome, error = _outcome_in(row, text)
@@ -158,7 +156,7 @@ def _plain_response(row: Row, item_id: str, agent: Agent) -> Response:
     )
 
 
-def _outcome_in(row: Row, text: str) -> tuple[Any, Any]:
+def _outcome_in(row: JsonObject, text: str) -> tuple[Any, Any]:
     """Return how a prediction came out, and its error."""
     error = row.get("error") or (_error_text(text) if text.startswith(ERROR_MARK) else None)
     outcome = row.get("outcome")
@@ -177,12 +175,12 @@ def _error_text(text: str) -> str:
     return text
 
 
-def _evaluations(row: Row, response: Response, place: str) -> Iterable[Evaluation]:
+def _evaluations(row: JsonObject, response: Response, place: str) -> Iterable[Evaluation]:
     metrics = fields_of(row.get("metrics"))
     told: set[str] = set()
     for entry in list_of(row.get("evaluations")):
         if isinstance(entry, dict):
-            fields = dict(cast("Row", entry))
+            fields = dict(cast("JsonObject", entry))
             name = str(fields.pop("metric", fields.get("label", "")))
             told.add(name)
             yield completed(_plain_evaluation(name, metrics.get(name), response), fields, place)
@@ -215,21 +213,21 @@ def _plain_evaluation(name: str, value: Any, response: Response) -> Evaluation:
 
 
 def prediction_row(
-    response: Row,
+    response: JsonObject,
     asks: str,
     agent: Agent,
-    evaluations: Sequence[tuple[str, Row]],
-    metrics: Row,
+    evaluations: Sequence[tuple[str, JsonObject]],
+    metrics: JsonObject,
     *,
     extras: bool = False,
-) -> Row:
+) -> JsonObject:
     """Return a response (a row as it stands on disk) as a prediction with these metrics, and why
     something failed; with `extras`, with all that a reader of these fields would not know."""
     if "item_id" not in response:
         raise UserError(
             "a response has no item_id", fix="remove its line, or run the experiment again"
         )
-    row: Row = {
+    row: JsonObject = {
         "question_id": str(response["item_id"]),
         "question": asks,
         "prediction": str(response.get("response") or ""),
@@ -246,7 +244,9 @@ def prediction_row(
     return row
 
 
-def _failure(response: Row, evaluations: Sequence[tuple[str, Row]], metrics: Row) -> Row:
+def _failure(
+    response: JsonObject, evaluations: Sequence[tuple[str, JsonObject]], metrics: JsonObject
+) -> JsonObject:
     """Return why the answer, or a score of it, is missing; nothing if none is."""
     error = response.get("error")
     outcome = response.get("outcome") or ("errored" if error else "ok")
@@ -260,20 +260,23 @@ def _failure(response: Row, evaluations: Sequence[tuple[str, Row]], metrics: Row
     return {"outcome": outcome, "error": error or outcome} if error or outcome != "ok" else {}
 
 
-def is_failed(row: Row) -> bool:
+def is_failed(row: JsonObject) -> bool:
     """Return whether a prediction's answer, or a score of it, is missing."""
     return row.get("outcome") in ("errored", "skipped") or None in row["metrics"].values()
 
 
-def _agents_own(metadata: Row) -> Row:
+def _agents_own(metadata: JsonObject) -> JsonObject:
     """Return the metadata without what the engine adds to every row."""
     ours = (*OURS, "sampling") if "prompt_template" in metadata else OURS
     return {name: value for name, value in metadata.items() if name not in ours}
 
 
 def _evaluation_entries(
-    evaluations: Sequence[tuple[str, Row]], metrics: Row, response: Response, extras: bool
-) -> Iterator[Row]:
+    evaluations: Sequence[tuple[str, JsonObject]],
+    metrics: JsonObject,
+    response: Response,
+    extras: bool,
+) -> Iterator[JsonObject]:
     """Yield how evaluations failed; with `extras`, all that the metrics do not tell of each."""
     for name, evaluation in evaluations:
         if extras or outcome_of(evaluation) != "scored":
@@ -283,12 +286,12 @@ def _evaluation_entries(
             yield {"metric": name, **{field: changed[field] for field in kept}}
 
 
-def outcome_of(evaluation: Row) -> EvaluationOutcome:
+def outcome_of(evaluation: JsonObject) -> EvaluationOutcome:
     outcome: Any = evaluation.get("outcome")
     return outcome if outcome in OUTCOMES else "errored" if evaluation.get("error") else "scored"
 
 
-def counted_score(evaluation: Row, policy: Policy) -> float | None:
+def counted_score(evaluation: JsonObject, policy: Policy) -> float | None:
     """The number that an evaluation counts with: that of a wrong answer, or none, where the policy says so."""
     outcome = outcome_of(evaluation)
     if outcome != "scored":

@@ -4,12 +4,12 @@ Each is one of ours with RAGiCamp's defaults and parameter names. What it scored
 documents is an error row here: it says nothing about the answer.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from assay.errors import UserError
 from assay.interfaces import Context, Score
-from assay.records import Item, Response
+from assay.records import Item, JsonMapping, JsonObject, Response
 from assay.registry import scorer
 from assay.scorers import bertscore as core_bertscore
 from assay.scorers import judge_correctness as core_correctness
@@ -108,7 +108,7 @@ def bertscore(
     return found
 
 
-def _refuse(params: Mapping[str, Any], where: str) -> None:
+def _refuse(params: JsonMapping, where: str) -> None:
     raise UserError(
         "BLEURT is not offered: its models need code that the transformers library does not have",
         where=where,
@@ -122,11 +122,11 @@ def bleurt(item: Item, response: Response) -> Score:
     return Score(outcome="skipped")
 
 
-def _check_judge(params: Mapping[str, Any], where: str) -> None:
+def _check_judge(params: JsonMapping, where: str) -> None:
     core_correctness.check({**_DEFAULTS, **params}, where)
 
 
-_DEFAULTS: dict[str, Any] = {"threshold": None, "repeats": 1, "tries": 2, "params": None}
+_DEFAULTS: JsonObject = {"threshold": None, "repeats": 1, "tries": 2, "params": None}
 
 
 @scorer(name="ragicamp.llm_judge_qa", judge=True, check=_check_judge, version=1)
@@ -152,7 +152,7 @@ async def llm_judge_qa(
     )
 
 
-def _check_method(params: Mapping[str, Any], where: str) -> None:
+def _check_method(params: JsonMapping, where: str) -> None:
     if params["method"] == "llm":
         fix = "use the scorer judge_faithfulness; with `measure: hallucination` for the reverse"
         raise UserError("a language model judges in a scorer of its own", where=where, fix=fix)

@@ -36,7 +36,6 @@ from assay.formats.ragicamp.merging import (
 from assay.formats.ragicamp.rows import (
     OVERALL,
     Agent,
-    Row,
     counted_score,
     is_failed,
     outcome_of,
@@ -44,13 +43,13 @@ from assay.formats.ragicamp.rows import (
     question_of,
 )
 from assay.interfaces import Store
-from assay.records import Evaluation, EvaluationOutcome, Manifest
+from assay.records import Evaluation, EvaluationOutcome, JsonObject, Manifest
 from assay.registry import writer
 from assay.store.files import make_folder, store_error, temporary_suffix, write_file
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")
-_PARAMS: dict[str, Row] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
+_PARAMS: dict[str, JsonObject] = {"std": {"ddof": 0}}  # RAGiCamp's is that of the population
 _INTERVAL = ("ci_low", "ci_high", "ci_level", "ci_method")
 _FACET = "model_name"
 _ID = "scores"
@@ -163,7 +162,7 @@ class AgentScores:
         self._log.append(b"".join(self._lines))
         self._lines.clear()
 
-    def statistics(self) -> dict[str, dict[str, Row]]:
+    def statistics(self) -> dict[str, dict[str, JsonObject]]:
         """By agent and metric: mean, min, max, population std, median, count, errors and the mean's interval."""
         self._flush()
         if not self._log.segments():
@@ -178,7 +177,7 @@ class AgentScores:
             )
             for name in STATISTICS
         ]
-        found: dict[str, dict[str, Row]] = {}
+        found: dict[str, dict[str, JsonObject]] = {}
         for row in Aggregator(self._store).aggregate([_ID], metrics, id=_ID):
             of = found.setdefault(str(row[_FACET]), {})
             entry = of.setdefault(row["label"], dict.fromkeys(STATISTICS))  # RAGiCamp's four first
@@ -209,7 +208,7 @@ class _Agents:
 
     def __post_init__(self) -> None:
         self._scores = AgentScores(self.folder / "scores", self.policy, self.level)
-        self._heads: dict[str, Row] = {}
+        self._heads: dict[str, JsonObject] = {}
 
     def write(self, tables: Tables, note: Note) -> dict[str, dict[FileKind, Path]]:
         # what was joined goes before statistics take its memory
@@ -247,7 +246,7 @@ class _Agents:
             _write_lists(files[name]["predictions"], head, rows(joining, series, agent))
         return files
 
-    def _head(self, series: Series, agent: Agent) -> Row:
+    def _head(self, series: Series, agent: Agent) -> JsonObject:
         return {
             "agent_name": agent.name,
             "dataset_name": self.dataset,
@@ -261,7 +260,7 @@ class _Agents:
             "total_samples": agent.total_samples,
         }
 
-    def _rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[Row]:
+    def _rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[JsonObject]:
         for response, evaluations in joining.cases(series):
             metrics = {
                 name: counted_score(evaluation, self.policy)
@@ -276,14 +275,14 @@ class _Agents:
             )
             yield row
 
-    def _score_of(self, name: str, evaluation: Row) -> Scored:
+    def _score_of(self, name: str, evaluation: JsonObject) -> Scored:
         outcome, score = outcome_of(evaluation), counted_score(evaluation, self.policy)
         if outcome == "scored" and score is None:
             outcome = "errored"
         shown = score if outcome == "scored" else None
         return name, str(evaluation.get("scorer") or ""), shown, outcome
 
-    def _mean_rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[Row]:
+    def _mean_rows(self, joining: Joining, series: Series, agent: Agent) -> Iterator[JsonObject]:
         """Yield a row for an item: its first answer, all of them as a list, the means of their
         scores."""
         for cases in joining.by_item(series):
@@ -302,7 +301,7 @@ class _Agents:
             yield {**row, "predictions": said, "num_samples": len(responses)}
 
 
-def _write_lists(path: Path, head: Row, rows: Iterable[Row]) -> None:
+def _write_lists(path: Path, head: JsonObject, rows: Iterable[JsonObject]) -> None:
     """Write the predictions, and beside them those that failed; the head gets their numbers."""
     with TemporaryFile(prefix="assay-") as good, TemporaryFile(prefix="assay-") as bad:
         predictions, failed = RowList(good), RowList(bad)
@@ -324,17 +323,17 @@ def _agent(series: Series) -> Agent:
     )
 
 
-def _question(joining: Joining, response: Row) -> str:
+def _question(joining: Joining, response: JsonObject) -> str:
     """Return what the response's item asks; what was sent, where the item is not in the dataset."""
     item = joining.item(response)
     return str(response.get("prompt") or "") if item is None else question_of(item)
 
 
-def _computed_metrics(tables: Tables) -> dict[str, Row]:
+def _computed_metrics(tables: Tables) -> dict[str, JsonObject]:
     """By agent or model: what metrics gave for all answers together, which is not a mean; of imported results, as long
     as their scores are those that were imported."""
     run, evaluation = tables.source.manifest("run"), tables.source.manifest("evaluation")
-    found: dict[str, Row] = {}
+    found: dict[str, JsonObject] = {}
     if run is not None and (evaluation is None or "adopted" in evaluation.plan):
         found |= {
             name: dict(values)
@@ -345,7 +344,9 @@ def _computed_metrics(tables: Tables) -> dict[str, Row]:
     return found
 
 
-def _means(evaluations: Sequence[tuple[str, Row]], policy: Policy) -> dict[str, float | None]:
+def _means(
+    evaluations: Sequence[tuple[str, JsonObject]], policy: Policy
+) -> dict[str, float | None]:
     """Return the mean of each metric's scores; none where all of them failed."""
     found: dict[str, list[float]] = {}
     for name, evaluation in evaluations:

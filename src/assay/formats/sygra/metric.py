@@ -43,7 +43,7 @@ from assay.formats.sygra.types import Config, Row
 from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
 from assay.metrics.pass_rate import pass_rate
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 from assay.registry import metric
 from assay.stats.intervals import codes_of
 from assay.store.keys import id_hash
@@ -293,7 +293,7 @@ class Census:
     def add(self, record: Any) -> None:
         if not isinstance(record, dict):
             raise BadParameter(f"record {self.total} is not an object but {type(record).__name__}")
-        row = cast("dict[str, Any]", record)
+        row = cast("JsonObject", record)
         if not self.names.keys() >= row.keys():
             self.names |= dict.fromkeys(row)
         has_result = not self.columns and not row.get("error")
@@ -433,7 +433,7 @@ class _Column:
         if not isinstance(stored, dict):
             return
         try:
-            result = result_of(cast("dict[str, Any]", stored), row, self._copied)
+            result = result_of(cast("JsonObject", stored), row, self._copied)
         except ValueError:  # the census says so
             return
         problem = problem_of(result.metadata, row)

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
@@ -19,6 +18,7 @@ from assay import reading
 from assay.config.source import why_too_much
 from assay.config.yaml12 import check_nesting
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.store.files import write_file
 from assay.store.stores import FlatStore
@@ -64,7 +64,7 @@ def find_task(name: str, base: Path) -> TaskFolder:
     )
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> JsonObject:
     """The mapping in a YAML file; an empty file is an empty one."""
     try:
         text = reading.text(path, "utf-8-sig")

@@ -9,6 +9,8 @@ import types
 from contextlib import suppress
 from typing import Any
 
+from assay.records import JsonObject
+
 from . import closed
 from .remote import ALONE, OPERATIONS, Remote
 from .wire import Wire
@@ -66,7 +68,7 @@ def answer(channel: Any) -> None:
     wire.serve()
 
 
-class TestNames(dict[str, Any]):
+class TestNames(JsonObject):
     """The names of the tests: their own, then those of the answer. Built-ins and modules keep their meaning, unless
     the tests show that they mean the answer's (`shadowed`)."""
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from assay import children
 from assay.errors import UserError
+from assay.records import JsonObject
 
 Level = Literal["bubblewrap", "namespaces", "weak"]
 _HERE = Path(__file__).parent
@@ -128,7 +129,7 @@ def run_tests(
     return Verdict(len({line["passed"] for line in lines if "passed" in line}), problems[:20])
 
 
-def said(tests: socket.socket, job: dict[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
+def said(tests: socket.socket, job: JsonObject, seconds: float) -> Iterator[JsonObject]:
     """Yield what the process of the tests reports, until it ends or its time does. The time begins
     when it is ready."""
     deadline = time.monotonic() + _TO_START
@@ -179,7 +180,7 @@ def started(
                 TemporaryDirectory(prefix="assay-code-", ignore_cleanup_errors=True)
             )
             os.chown(folder, uid, -1)
-        settings: dict[str, Any] = {
+        settings: JsonObject = {
             **limits._asdict(),
             "role": role,
             "level": level,

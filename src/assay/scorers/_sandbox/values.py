@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from assay.records import JsonObject
+
 from .remote import Remote, finished
 
 Line = list[Any]
@@ -16,7 +18,7 @@ BASES: dict[Any, Callable[[Any], Any]] = {
     float: float.__float__,
     str: str.__str__,
 }
-GROUPS: dict[str, Any] = {
+GROUPS: JsonObject = {
     "list": list,
     "tuple": tuple,
     "dict": dict,

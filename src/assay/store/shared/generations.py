@@ -8,13 +8,13 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from xxhash import xxh3_64_intdigest
 
 from assay.errors import LockedError, StoreError
-from assay.records import ROWS_FILE
+from assay.records import ROWS_FILE, JsonObject
 from assay.store.files import make_folder
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
@@ -38,9 +38,9 @@ class Generation(msgspec.Struct, kw_only=True):
     verb: Literal["", "run", "evaluate"] = ""
     id: str = ""
     digest: str = ""
-    plan: dict[str, Any] = {}
-    config: dict[str, Any] = {}
-    options: dict[str, Any] = {}
+    plan: JsonObject = {}
+    config: JsonObject = {}
+    options: JsonObject = {}
     paths: list[str] = []
     versions: dict[str, str] = {}
     files: dict[str, str] = {}

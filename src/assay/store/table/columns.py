@@ -18,6 +18,7 @@ import numpy.typing as npt
 from msgspec import UNSET
 
 from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
+from assay.records import JsonObject
 from assay.store.keys import id_hash, short
 from assay.store.table.decode import NoRow, decode_row, no_row, placed_lines, whole_rows
 from assay.store.table.facets import find_in_item, find_in_row, narrow, typed
@@ -356,7 +357,7 @@ class Table:
     def line(self, at: int) -> bytes:
         return self.logs[int(self.log[at])].read(int(self.position[at]))
 
-    def row(self, at: int) -> dict[str, Any]:
+    def row(self, at: int) -> JsonObject:
         """Return a whole row."""
         return decode_row(self.line(at), "a row")
 
@@ -388,7 +389,7 @@ def _empty(how: How) -> Any:
     return Numbers(_NUMBERS[how](()).dtype) if how in _NUMBERS else Column(numbers=how == "value")
 
 
-def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _joined(parts: Sequence[JsonObject]) -> JsonObject:
     """Return the columns of all rows from those of parts of them."""
     first, *rest = parts
     for name, column in first.items():

@@ -14,7 +14,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import IntArray, Log
-from assay.records import Damage, decode_json
+from assay.records import Damage, JsonObject, decode_json
 from assay.store.log import FileLog
 from assay.store.seal import describe, is_damaged
 
@@ -39,7 +39,7 @@ class Block(NamedTuple, Generic[T]):
 
 def row_decoder(
     kind: type[T],
-    as_ours: Callable[[dict[str, Any]], Any] | None = None,
+    as_ours: Callable[[JsonObject], Any] | None = None,
     *,
     strict: bool = True,
 ) -> Callable[[bytes], T]:
@@ -59,7 +59,7 @@ def row_decoder(
         except (ValueError, RecursionError):
             row = decode_json(line)
             if as_ours is not None and isinstance(row, dict):
-                row = as_ours(cast("dict[str, Any]", row))
+                row = as_ours(cast("JsonObject", row))
             return msgspec.convert(row, kind, strict=strict)
 
     return decode
@@ -68,7 +68,7 @@ def row_decoder(
 def read_blocks(
     log: Log,
     kind: type[T],
-    as_ours: Callable[[dict[str, Any]], Any] | None = None,
+    as_ours: Callable[[JsonObject], Any] | None = None,
     *,
     blocks: Iterator[tuple[IntArray, bytes]] | None = None,
 ) -> Iterator[Block[T]]:
@@ -105,16 +105,16 @@ def _by_line(positions: IntArray, block: bytes, decode: Callable[[bytes], T]) ->
     return Block(np.array(places, np.int64), rows, unreadable)
 
 
-def whole_rows(positions: IntArray, block: bytes) -> Block[dict[str, Any]]:
+def whole_rows(positions: IntArray, block: bytes) -> Block[JsonObject]:
     """Return the rows of a block with all of their fields."""
     return _by_line(positions, block, _any_row)
 
 
-def _any_row(line: bytes) -> dict[str, Any]:
+def _any_row(line: bytes) -> JsonObject:
     row = decode_json(line)
     if not isinstance(row, dict):
         raise ValueError("it is not an object")
-    return cast("dict[str, Any]", row)
+    return cast("JsonObject", row)
 
 
 def placed_lines(log: Log) -> Iterator[tuple[IntArray, bytes]]:
@@ -146,7 +146,7 @@ def read_rows(log: Log, kind: type[T]) -> Iterator[tuple[int, T]]:
         yield from zip(block.positions.tolist(), block.rows, strict=True)
 
 
-def decode_row(line: bytes, where: str | Callable[[], str] = "") -> dict[str, Any]:
+def decode_row(line: bytes, where: str | Callable[[], str] = "") -> JsonObject:
     """Return a whole row with all of its fields; what is none is a UserError."""
     try:
         return _any_row(line)
@@ -154,7 +154,7 @@ def decode_row(line: bytes, where: str | Callable[[], str] = "") -> dict[str, An
         raise no_row(str(error), where if isinstance(where, str) else where()) from None
 
 
-def fitting(row: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+def fitting(row: JsonObject, kind: type[msgspec.Struct]) -> JsonObject:
     """Return a row of any origin without fields of `kind` whose values are of another type than
     theirs; null may be."""
     if _fits(row, _with_nulls(kind)):  # at once, which is ten times as fast
@@ -178,7 +178,7 @@ def _with_nulls(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
 
 
 @cache
-def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+def _field_types(kind: type[msgspec.Struct]) -> JsonObject:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 

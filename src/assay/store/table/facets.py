@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay.errors import UserError
+from assay.records import JsonMapping, JsonObject
 from assay.records import find as find
 from assay.records import find_in_row as find_in_row
 from assay.registry import nearest
@@ -24,7 +25,7 @@ _NOT_A_FIELD = re.compile(r'[\\"\x00-\x1f]')  # names that msgspec takes for no 
 _RANKS: dict[type, int] = {type(None): 0, bool: 1, int: 2, float: 2, str: 3, list: 4, dict: 5}
 
 
-def find_in_item(row: Mapping[str, Any], facet: str) -> Any:
+def find_in_item(row: JsonMapping, facet: str) -> Any:
     """In an item: its fields, then inside `data`, then inside `metadata`."""
     for part in (row, row.get("data"), row.get("metadata")):
         found = find(part, facet)
@@ -51,7 +52,7 @@ def order(value: Any) -> tuple[int, Any, str]:
     return rank, comparable, type(value).__name__
 
 
-def unknown(facet: str, rows: Iterable[Mapping[str, Any]], where: str = "") -> UserError:
+def unknown(facet: str, rows: Iterable[JsonMapping], where: str = "") -> UserError:
     """The error for a facet that exists in no row; `rows` are examples of what does exist."""
     names = {name for row in rows for name in _names(row)}
     return UserError(
@@ -59,10 +60,10 @@ def unknown(facet: str, rows: Iterable[Mapping[str, Any]], where: str = "") -> U
     )
 
 
-def _names(row: Mapping[str, Any]) -> Iterator[str]:
+def _names(row: JsonMapping) -> Iterator[str]:
     for key, value in row.items():
         if key in ("metadata", "data") and isinstance(value, dict):
-            inner = cast("dict[str, Any]", value)
+            inner = cast("JsonObject", value)
             yield from (f"metadata.{name}" if key == "metadata" else name for name in inner)
         else:
             yield key
@@ -97,7 +98,7 @@ def narrow(
     `before`: the field that the facets mostly follow; decoding is fastest in the order of the
     text. `item`: they are looked for where items have them.
     """
-    tree: dict[str, Any] = {}
+    tree: JsonObject = {}
     places: list[list[str]] = []
     for facet in facets:
         if facet.count(".") > 3 or _NOT_A_FIELD.search(facet):
@@ -134,7 +135,7 @@ def _splits(facet: str) -> Iterator[tuple[str, ...]]:
         head = head.rpartition(".")[0]
 
 
-def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> str | None:
+def _plant(tree: JsonObject, path: tuple[str, ...]) -> str | None:
     """Put a path into the tree; its attribute path, or None where it runs through or ends at
     another one."""
     place: list[str] = []
@@ -144,12 +145,12 @@ def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> str | None:
         if (node is None) != last:
             return None
         place.append(f"f{list(tree).index(key)}")
-        tree = cast("dict[str, Any]", node)
+        tree = cast("JsonObject", node)
     return ".".join(place)
 
 
 def _fields(
-    tree: Mapping[str, Any], leaf: Callable[[str], Any], above: str = ""
+    tree: JsonMapping, leaf: Callable[[str], Any], above: str = ""
 ) -> Iterator[tuple[str, Any, Any]]:
     for number, (key, node) in enumerate(tree.items()):
         place = f"{above}f{number}"

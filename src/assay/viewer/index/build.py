@@ -13,7 +13,15 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import IntArray, Mask
-from assay.records import OUTCOMES, EvaluationOutcome, Item, Kind, ResponseOutcome, verdict_of
+from assay.records import (
+    OUTCOMES,
+    EvaluationOutcome,
+    Item,
+    JsonObject,
+    Kind,
+    ResponseOutcome,
+    verdict_of,
+)
 from assay.store.items import decode_item
 from assay.store.keys import id_hash
 from assay.store.log import OFFSET_BITS, FileLog
@@ -39,7 +47,7 @@ CREATE TABLE item (hash INTEGER PRIMARY KEY, id TEXT);
 """
 _KINDS: dict[Type, Any] = {"REAL": np.float64, "INTEGER": np.int32, "BOOLEAN": np.int8}
 _OF_PLACES = "item", "model", "sample", "log", "position"
-_VERDICTS: dict[str, Any] = {
+_VERDICTS: JsonObject = {
     "series": np.int32,
     "outcome": np.int8,
     "passed": np.int8,
@@ -214,7 +222,7 @@ class Builder:
     def _decode_responses(self, positions: IntArray, block: bytes) -> Block[Any]:
         facets, changes = self.state.facets, [False]
 
-        def as_ours(row: dict[str, Any]) -> dict[str, Any]:
+        def as_ours(row: JsonObject) -> JsonObject:
             changes.append(facets.learn(row.get("metadata")))
             return _our_response(row, facets)
 
@@ -434,9 +442,9 @@ def _lines(block: bytes, shown: Mask) -> bytes:
     return b"".join(line + b"\n" for line in compress(block.split(b"\n"), shown.tolist()))
 
 
-def _short(data: Any) -> dict[str, Any]:
+def _short(data: Any) -> JsonObject:
     """Return the fields of an item's data that may be facets; texts to be read are none."""
-    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    fields = cast("JsonObject", data) if isinstance(data, dict) else {}
     return {
         name: value
         for name, value in fields.items()
@@ -447,7 +455,7 @@ def _short(data: Any) -> dict[str, Any]:
 # ---- rows of others
 
 
-def _our_response(row: dict[str, Any], facets: Facets) -> dict[str, Any]:
+def _our_response(row: JsonObject, facets: Facets) -> JsonObject:
     """Return the fields that are read of a response."""
     answer, outcome = row.get("response"), row.get("outcome")
     metadata = row.get("metadata")
@@ -472,11 +480,11 @@ def _our_response(row: dict[str, Any], facets: Facets) -> dict[str, Any]:
     }
 
 
-def _our_evaluation(row: dict[str, Any]) -> dict[str, Any]:
+def _our_evaluation(row: JsonObject) -> JsonObject:
     """Return the fields that are read of an evaluation."""
     outcome, passed, score = verdict_of(row)
     label, keys, players = row.get("label"), row.get("responses"), row.get("players")
-    name: Any = cast("dict[str, Any]", label).get("name") if isinstance(label, dict) else label
+    name: Any = cast("JsonObject", label).get("name") if isinstance(label, dict) else label
     return {
         "item_id": _text(row.get("item_id")),
         "outcome": outcome,

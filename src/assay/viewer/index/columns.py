@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from assay.records import OUTCOMES, ResponseOutcome
+from assay.records import OUTCOMES, JsonObject, ResponseOutcome
 
 Type = Literal["TEXT", "REAL", "INTEGER", "BOOLEAN"]
 Operator = Literal["in", ">=", "<=", "is"]
@@ -240,7 +240,7 @@ def conditions() -> list[Condition]:
     ]
 
 
-def declared() -> dict[str, Any]:
+def declared() -> JsonObject:
     """Return what the browser makes lists of: their filters, their sorts, and the columns to show
     because one can filter by them."""
     return {

@@ -1,13 +1,14 @@
 """Facets of rows as columns of text: scalars of a mapping that every row has, whatever their
 names are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Literal
 
 import msgspec
 
 from assay.interfaces import Codes
+from assay.records import JsonMapping, JsonObject
 from assay.store.table.facets import text_of
 from assay.viewer.index.packed import codes_of, known_codes
 
@@ -15,7 +16,7 @@ MOST_VALUES = 1000  # of a facet
 _MOST_NAMES = 64
 _SCALAR = str | int | float | bool | None
 _SCALARS = (str, int, float, bool)
-_DECODED: dict[str, Any] = {"scalar": _SCALAR, "nested": msgspec.Raw, "any": Any}
+_DECODED: JsonObject = {"scalar": _SCALAR, "nested": msgspec.Raw, "any": Any}
 
 
 class Facets(msgspec.Struct):
@@ -50,7 +51,7 @@ class Facets(msgspec.Struct):
 
     def struct(self, kind: Any, mapping: Any) -> Any:
         """Return a mapping of any origin as it would have been decoded."""
-        given: Mapping[str, Any] = mapping if isinstance(mapping, dict) else {}
+        given: JsonMapping = mapping if isinstance(mapping, dict) else {}
         named = zip(self._places(), self.kinds, strict=True)
         return kind(**{place: given.get(name) for place, name in named})
 

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import count
@@ -18,7 +18,7 @@ from xxhash import xxh3_64
 
 from assay.errors import StoreError
 from assay.interfaces import Codes, IntArray, Mask
-from assay.records import Kind
+from assay.records import JsonMapping, Kind
 from assay.store.files import sweep, write_file
 from assay.store.keys import short
 from assay.store.log import FileLog
@@ -224,7 +224,7 @@ class Index:
             found |= (log == number) & np.isin(position, np.array(own, np.int64))
         return found
 
-    def judged_by(self, evaluation: Mapping[str, Any]) -> int:
+    def judged_by(self, evaluation: JsonMapping) -> int:
         """Return the row that an evaluation is about, -1 if there is none."""
         keys, item = evaluation.get("responses"), str(evaluation["item_id"])
         place = int(evaluation.get("sample_index") or 0), str(evaluation.get("model_name") or "")

@@ -2,7 +2,7 @@
 match are decoded."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import numpy as np
 from assay.analysis.compare.notes import answer_of
 from assay.errors import UserError
 from assay.interfaces import IntArray
-from assay.records import Kind
+from assay.records import JsonMapping, JsonObject, Kind
 from assay.scorers._regex_child import matching
 from assay.store.items import decode_item
 from assay.store.log import FileLog
@@ -38,14 +38,14 @@ class _Text(msgspec.Struct, gc=False):
     response: str | None = ""
     error: str | None = None
     output: Any = None
-    messages: list[dict[str, Any]] | None = None
+    messages: list[JsonObject] | None = None
 
 
-def _as_texts(row: dict[str, Any]) -> dict[str, Any]:
+def _as_texts(row: JsonObject) -> JsonObject:
     return {"item_id": str(row.get("item_id")), "prompt": _asked(row), "response": answer_of(row)}
 
 
-def _asked(row: Mapping[str, Any]) -> str:
+def _asked(row: JsonMapping) -> str:
     messages = row.get("messages")
     asked = row.get("prompt") or (messages_text(messages) if isinstance(messages, list) else "")
     return str(asked)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.viewer.experiments import Experiments
 
@@ -39,7 +40,7 @@ def page(experiments: Experiments, name: str, query: dict[str, list[str]]) -> An
 def _query(kind: type[msgspec.Struct], query: dict[str, list[str]], name: str) -> Any:
     """Texts as the types of the fields: the last value of a field that holds only one."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    values: dict[str, Any] = {}
+    values: JsonObject = {}
     for key, texts in query.items():
         if key not in fields:
             raise UserError(f"{name} cannot be asked for {key!r}", fix=nearest(key, fields))

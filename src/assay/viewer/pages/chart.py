@@ -4,8 +4,8 @@
 rows of one metric and label; `scores`, `latency` and `tokens` are distributions `by` a facet; `pass_at_k` goes over k.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from assay.engine.aggregate.measure import bind_metric
 from assay.errors import UserError
 from assay.interfaces import FloatArray
-from assay.records import MetricRow
+from assay.records import JsonMapping, JsonObject, MetricRow
 from assay.reports.charts import (
     Cell,
     Chart,
@@ -71,7 +71,7 @@ def page(experiments: Experiments, query: Query) -> Chart:
 # ---- the leaderboard's rows
 
 
-def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> list[dict[str, Any]]:
+def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> list[JsonObject]:
     """The leaderboard's rows of one metric and label."""
     made = leaders(experiments, query.experiment, facets)
     if not made.places:
@@ -90,16 +90,16 @@ def _chosen(experiments: Experiments, query: Query, facets: Sequence[str]) -> li
     return [made.rows[at] for at in places]
 
 
-def _title(row: dict[str, Any]) -> str:
+def _title(row: JsonObject) -> str:
     return f"{row['metric']} of {row['label']}"
 
 
-def _are_several(rows: Sequence[dict[str, Any]]) -> bool:
+def _are_several(rows: Sequence[JsonObject]) -> bool:
     """Return whether rows are of more than one experiment."""
     return len({row["experiment"] for row in rows}) > 1
 
 
-def _counts(row: dict[str, Any]) -> str:
+def _counts(row: JsonObject) -> str:
     weak = row["ci_method"].partition("; ")[2]
     failed = [
         f"{count:,} {name}" for name, count in row["counts"].items() if count and name != "scored"
@@ -168,15 +168,15 @@ def _heat(experiments: Experiments, query: Query) -> Chart:
     )
 
 
-def _side(row: dict[str, Any], facet: str) -> str:
+def _side(row: JsonObject, facet: str) -> str:
     return row["experiment"] if facet == EXPERIMENT else row["facets"].get(facet, "")
 
 
-def _interval(row: Mapping[str, Any]) -> dict[str, Any]:
+def _interval(row: JsonMapping) -> JsonObject:
     return {"low": row["ci_low"], "high": row["ci_high"], "method": row["ci_method"]}
 
 
-def _tip(row: dict[str, Any]) -> str:
+def _tip(row: JsonObject) -> str:
     return f"{figures(row['value'], between=' to ', **_interval(row))[1].text}, {_counts(row)}"
 
 
@@ -211,11 +211,11 @@ def _scatter(experiments: Experiments, query: Query) -> Chart:
     return scatter(title, points, across=across, upwards=rows[0]["metric"], less=less, about=about)
 
 
-def _with_spent(experiments: Experiments, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_spent(experiments: Experiments, rows: list[JsonObject]) -> list[JsonObject]:
     """Return the rows with latency and cost of their responses."""
     facets = {(row["experiment"], tuple(row["facets"])) for row in rows}
     costs = {place: spent(experiments, *place, wait=True) for place in facets}
-    found: list[dict[str, Any]] = []
+    found: list[JsonObject] = []
     for row in rows:
         index = costs[row["experiment"], tuple(row["facets"])]
         latency, cost = index.of(row["facets"]) if index is not None else (None, None)

@@ -12,7 +12,7 @@ from assay.config.differences import comparable, unequal
 from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
-from assay.records import find_in_row
+from assay.records import JsonMapping, JsonObject, find_in_row
 from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
@@ -52,7 +52,7 @@ def spec_of(text: str) -> Spec:
     return Spec(text, id, where)
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     if query.a == query.b:
         raise UserError(
             "both sides are the same", fix="choose another experiment, or id::facet=value"
@@ -63,7 +63,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     return experiments.cached(key, ids, lambda: _page(experiments, query, first, second))
 
 
-def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> dict[str, Any]:
+def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> JsonObject:
     entries = [stored(experiments, spec.id) for spec in (first, second)]
     notes: list[str] = []
     try:
@@ -77,7 +77,7 @@ def _page(experiments: Experiments, query: Query, first: Spec, second: Spec) -> 
     labels = sorted(set(sides[0].labels()) & set(sides[1].labels()))
     metric = query.metric or "mean"
     options = CompareOptions(metric=metric, label=query.label or next(iter(labels), ""), flips=0)
-    comparison, by = None, list[dict[str, Any]]()
+    comparison, by = None, list[JsonObject]()
     try:
         bound = _metric(metric, entries[0], sides)
         comparison = compare_sides(sides, options, bound)
@@ -126,13 +126,13 @@ def _metric(name: str, entry: Stored, sides: list[Side]) -> BoundMetric:
 
 def _by(
     sides: list[Side], facet: str, options: CompareOptions, bound: BoundMetric, notes: list[str]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """The same comparison for each value of a facet."""
     parts = [{part.name: part for part in side.by(facet)} for side in sides]
     values = list(dict.fromkeys([*parts[0], *parts[1]]))
     if len(values) > _MOST_VALUES:
         notes.append(f"{facet!r} has {len(values):,} values; the first {_MOST_VALUES} are compared")
-    made: list[dict[str, Any]] = []
+    made: list[JsonObject] = []
     for value in values[:_MOST_VALUES]:
         comparison: Comparison | None = None
         lacking = [side.name for side, own in zip(sides, parts, strict=True) if value not in own]
@@ -166,7 +166,7 @@ def _differences(
         yield from _unequal("config", configs[0], configs[1])
 
 
-def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> dict[str, Any]:
+def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> JsonObject:
     """What a side was made of: its tasks' prompts, models and parameters, its data, the models served, its scorers."""
     data, scored = entry.manifests.get("dataset"), entry.manifests.get("evaluation")
     texts: dict[str, dict[str, None]] = {}
@@ -178,20 +178,20 @@ def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> dict[str, Any
                 texts.setdefault(str(name), {})[_text(value)] = None
     for served in _served(experiments, spec):
         texts.setdefault("served model", {})[served] = None
-    parts: dict[str, Any] = {name: "\n".join(sorted(values)) for name, values in texts.items()}
+    parts: JsonObject = {name: "\n".join(sorted(values)) for name, values in texts.items()}
     if data is not None:
         parts |= {"data": data.digest[:12], "items": f"{data.counts.get('items', 0):,}"}
-    for scorer in cast("list[dict[str, Any]]", scored.plan.get("scorers") or []) if scored else []:
+    for scorer in cast("list[JsonObject]", scored.plan.get("scorers") or []) if scored else []:
         code, params = str(scorer.get("identity") or "")[:12], scorer.get("params")
         parts[f"scorer {scorer.get('name')}"] = {"code": code, "params": params}
     return parts
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def _mapping(value: Any) -> JsonObject:
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
-def _has(row: Mapping[str, Any], where: Mapping[str, str]) -> bool:
+def _has(row: JsonMapping, where: Mapping[str, str]) -> bool:
     """Whether a row has these values of facets, as far as it tells."""
     found = {facet: find_in_row(row, facet) for facet in where}
     return all(
@@ -201,7 +201,7 @@ def _has(row: Mapping[str, Any], where: Mapping[str, str]) -> bool:
 
 def _served(experiments: Experiments, spec: Spec) -> Iterator[str]:
     """Of the first responses."""
-    for row in first_rows(experiments, spec.id, "run", dict[str, Any]):
+    for row in first_rows(experiments, spec.id, "run", JsonObject):
         served = [
             str(row[name]) for name in ("served_model", "served_fingerprint") if row.get(name)
         ]
@@ -214,7 +214,7 @@ def _text(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _config(experiments: Experiments, id: str) -> dict[str, Any]:
+def _config(experiments: Experiments, id: str) -> JsonObject:
     folder = experiments.source(id).folder
     data = comparable(folder / CONFIG) if folder is not None else {}
     return {key: value for key, value in data.items() if key not in _NOT_COMPARED}

@@ -1,10 +1,9 @@
 """The experiments below the paths."""
 
-from typing import Any
-
 import msgspec
 
 from assay.errors import VERSION
+from assay.records import JsonObject
 from assay.viewer.experiments import Experiments
 
 
@@ -12,6 +11,6 @@ class Query(msgspec.Struct, kw_only=True):
     pass
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     listed = [{"id": id, **msgspec.to_builtins(entry)} for id, entry in experiments.list().items()]
     return {"version": VERSION, "roots": experiments.names, "experiments": listed}

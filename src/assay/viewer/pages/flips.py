@@ -1,6 +1,6 @@
 """The items whose value changed between two sides: those that `compare` counts as gained and lost."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from assay.analysis.compare.notes import answer_of, telling_rows
 from assay.analysis.compare.paired import Side, read_side, shared_label
 from assay.errors import UserError
 from assay.interfaces import IntArray
+from assay.records import JsonObject
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages.compare import spec_of
@@ -37,7 +38,7 @@ class Query(msgspec.Struct, kw_only=True):
     limit: int = 50
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     part = page_of(query)
     ids = [spec_of(text).id for text in (query.a, query.b)]
     key = "flips", query.a, query.b, query.label
@@ -82,10 +83,10 @@ def _first_label(sides: list[Side]) -> str:
 
 def _rows(
     experiments: Experiments, query: Query, match: Matched, rows: IntArray
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Each item with a sample of each side that shows the change."""
     rose, items = match.changes[rows] > 0, match.items[rows]
-    shown: list[dict[str, Any]] = [
+    shown: list[JsonObject] = [
         {"item": "", "question": "", "direction": "gained" if gain > 0 else "lost"}
         for gain in match.gains[rows]
     ]

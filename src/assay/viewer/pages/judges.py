@@ -1,8 +1,6 @@
 """How far to believe the judges of an experiment: stored calibrations, or, where people's labels are, computed anew and
 stored nowhere."""
 
-from typing import Any
-
 import msgspec
 
 from assay.analysis.judge.calibrate import Calibrated, Calibration, calibrate
@@ -10,6 +8,7 @@ from assay.analysis.judge.judged import JudgedRow
 from assay.datasets._labels import FILE
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.reports.judge import measures, missing
 from assay.reports.notebook import judge_pictures
 from assay.reports.sheet import text_of
@@ -21,7 +20,7 @@ class Query(msgspec.Struct, kw_only=True):
     experiment: str = ""
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     id = query.experiment or next(iter(experiments.list()), "")
     reason, notes = "", list[str]()
     calibrations: list[Calibration] = []

@@ -2,14 +2,14 @@
 are asked for: then the engine computes the metrics by those."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
 
 from assay.engine.calls.usage import CALLS, USAGE
 from assay.engine.run.evidence import PARTIAL
-from assay.records import OUTCOMES, MetricRow
+from assay.records import OUTCOMES, JsonMapping, JsonObject, MetricRow
 from assay.reports.sheet import passed_text
 from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
@@ -24,7 +24,7 @@ class Query(msgspec.Struct, kw_only=True):
     facet: list[str] = []
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     made = leaders(experiments, query.experiment, query.facet)
     return {
         "facets": list(dict.fromkeys(name for row in made.rows for name in row["facets"])),
@@ -39,7 +39,7 @@ class Leaders(msgspec.Struct):
     """The rows of a board as the page has them, and the places of those of each metric and label."""
 
     board: Board
-    rows: list[dict[str, Any]]
+    rows: list[JsonObject]
     places: dict[tuple[str, str], list[int]]
 
 
@@ -78,7 +78,7 @@ def _group(row: MetricRow) -> str:
     return msgspec.json.encode(sorted(facets_of(row).items())).decode()
 
 
-def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str, Any]:
+def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> JsonObject:
     group = _group(row)
     latency, cost = (beside.get((entry.id, kind, group), {}) for kind in ("latency", "cost"))
     policy = row.get("policy")
@@ -102,7 +102,7 @@ def _row(entry: Stored, row: MetricRow, lower: bool, beside: Beside) -> dict[str
     }
 
 
-def _counts(row: MetricRow) -> dict[str, Any]:
+def _counts(row: MetricRow) -> JsonObject:
     """Return how many samples were planned, are there and are used."""
     total, planned = (_count(row, f"{what}_sample_count") for what in ("total", "planned"))
     return {
@@ -145,9 +145,9 @@ def _cost(entry: Stored, row: MetricRow) -> float | None:
     return sum(cost for cost in costs if cost is not None) if whole and None not in costs else None
 
 
-def _used(entry: Stored) -> dict[str, dict[str, Any]]:
+def _used(entry: Stored) -> dict[str, JsonObject]:
     """What the responses of all runs used, by model."""
-    used: dict[str, dict[str, Any]] = {}
+    used: dict[str, JsonObject] = {}
     for run in entry.runs:
         for model, own in (run.metadata.get(USAGE) or {}).items():
             before = used.get(model, {})
@@ -159,11 +159,11 @@ def _used(entry: Stored) -> dict[str, dict[str, Any]]:
     return used
 
 
-def _known_cost(used: Mapping[str, Any]) -> float | None:
+def _known_cost(used: JsonMapping) -> float | None:
     return None if used.get("unpriced") else number(used.get("cost"))
 
 
-def _usage(entry: Stored) -> list[dict[str, Any]]:
+def _usage(entry: Stored) -> list[JsonObject]:
     """Of responses by model, then of the calls inside of tasks and scorers."""
     used = _used(entry)
     for manifest in (*entry.runs, *filter(None, [entry.manifests.get("evaluation")])):

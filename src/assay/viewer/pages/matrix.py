@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from assay.interfaces import Codes, FloatArray, IntArray
+from assay.records import JsonObject
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
 from assay.viewer.query import (
@@ -26,7 +27,7 @@ _MOST_COLUMNS = 200
 _SHOWN = [column_of(name) for name in ("item", "disagreement")]
 
 
-def page(experiments: Experiments, query: Any) -> dict[str, Any]:
+def page(experiments: Experiments, query: Any) -> JsonObject:
     part = page_of(query)
     samples, share = view(experiments, query.experiment, query.label)
     asked = msgspec.structs.replace(query, offset=0, limit=0)
@@ -49,9 +50,7 @@ def page(experiments: Experiments, query: Any) -> dict[str, Any]:
     }
 
 
-def _rows(
-    samples: View, rows: IntArray, items: IntArray, columns: list[int]
-) -> list[dict[str, Any]]:
+def _rows(samples: View, rows: IntArray, items: IntArray, columns: list[int]) -> list[JsonObject]:
     is_shown = np.zeros(len(samples.items[0]), np.bool_)
     is_shown[items] = True
     own = rows[is_shown[samples.item[rows]]]
@@ -78,7 +77,7 @@ def _means(values: FloatArray, item: Codes, items: int) -> FloatArray:
     return np.divide(sums, counts, out=np.full(items, np.nan), where=counts > 0)
 
 
-def _row(samples: View, rows: IntArray, columns: list[int]) -> dict[str, Any]:
+def _row(samples: View, rows: IntArray, columns: list[int]) -> JsonObject:
     part, id = samples.place(int(rows[0]))
     item = samples.values(_SHOWN, rows[:1])[0]
     score, task = samples.verdicts.score[rows], samples.tasks[0][rows]
@@ -91,7 +90,7 @@ def _row(samples: View, rows: IntArray, columns: list[int]) -> dict[str, Any]:
     }
 
 
-def _cell(score: FloatArray) -> dict[str, Any] | None:
+def _cell(score: FloatArray) -> JsonObject | None:
     if not len(score):
         return None
     return {"value": _mean(score), "samples": len(score), "failed": int(np.isnan(score).sum())}

@@ -1,11 +1,10 @@
 """Who wins: the ranking of the players in the matches of experiments, as `assay rank` has it."""
 
-from typing import Any
-
 import msgspec
 
 from assay.analysis.rank.rank import METHODS, Ranking, WinMatrix, rank
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.reports.notebook import pictures
 from assay.viewer.experiments import Experiments
@@ -18,7 +17,7 @@ class Query(msgspec.Struct, kw_only=True):
     method: str = "bradley-terry"
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     if query.method not in METHODS:
         raise UserError(f"there is no method {query.method!r}", fix=nearest(query.method, METHODS))
     labels: dict[str, list[str]] = {}
@@ -52,9 +51,9 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     }
 
 
-def _empty(label: str, method: str, reason: str) -> dict[str, Any]:
+def _empty(label: str, method: str, reason: str) -> JsonObject:
     """Return a page that says why there is no ranking."""
-    nothing: dict[str, Any] = {name: [] for name in ("standings", "charts", "notes")}
+    nothing: JsonObject = {name: [] for name in ("standings", "charts", "notes")}
     matrix = WinMatrix([], [], [])
     return {"label": label, "method": method, "win_matrix": matrix, "reason": reason, **nothing}
 

@@ -17,6 +17,7 @@ from assay.analysis.judge.label_frame import Address, Frame, Unit, labels_of
 from assay.analysis.judge.labelling import ChosenAnswer, choose
 from assay.engine.experiment.sources import Source
 from assay.errors import UserError
+from assay.records import JsonObject
 from assay.stats.agreement import RaterAgreement, agreement
 from assay.store.keys import canonical, digest
 from assay.text.plain import plain
@@ -80,7 +81,7 @@ def _desk(experiments: Experiments, id: str) -> _Desk:
     return source.facts["desk"]
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     annotator = query.annotator or experiments.annotator
     with _lock:
         desk = _desk(experiments, query.experiment)
@@ -90,7 +91,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
             labelling.choose(query.count, RANDOM, SEED)
     frame = labelling.frame
     records = labelling.mine() if annotator else {}
-    labelled: list[dict[str, Any]] = []
+    labelled: list[JsonObject] = []
     for answer in labelling.order:
         unit = answer.unit
         entry = records.get(unit.address)
@@ -125,7 +126,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     }
 
 
-def save(experiments: Experiments, content: bytes) -> dict[str, Any]:
+def save(experiments: Experiments, content: bytes) -> JsonObject:
     """Store a label; what the judge said about the answer comes back, now that it is labelled."""
     try:
         new = msgspec.json.decode(content, type=NewLabel)
@@ -179,7 +180,7 @@ def unit_id(address: Address) -> str:
     return digest("unit", canonical(address)).hex()
 
 
-def _shown(labelling: Labelling, unit: Unit) -> dict[str, Any]:
+def _shown(labelling: Labelling, unit: Unit) -> JsonObject:
     view = labelling.views[unit.address]
     return {
         "id": unit_id(unit.address),
@@ -244,9 +245,7 @@ def _grades(scale: tuple[float, float] | None) -> list[float] | None:
 # ---- how far people agree, with each other and with the judge
 
 
-def _agreement(
-    labelling: Labelling, labelled: Sequence[dict[str, Any]]
-) -> list[tuple[str, str, str]]:
+def _agreement(labelling: Labelling, labelled: Sequence[JsonObject]) -> list[tuple[str, str, str]]:
     lines = [("labels of yours", f"{len(labelled):,}", "")] if labelled else []
     pairs = [
         (entry["label"], entry["judge"])

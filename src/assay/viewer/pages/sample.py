@@ -2,12 +2,12 @@
 
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import msgspec
 
 from assay.analysis.look.trace import follow, metrics_by_label, unknown_item
 from assay.errors import AssayError
+from assay.records import JsonObject
 from assay.store.stores import open_store
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index
@@ -35,9 +35,9 @@ class _Indexed:
         return list(islice(self._index.item_ids(), _MOST_IDS))
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
-    traces: list[dict[str, Any]] = []
-    item: dict[str, Any] | None = None
+def page(experiments: Experiments, query: Query) -> JsonObject:
+    traces: list[JsonObject] = []
+    item: JsonObject | None = None
     ids: list[str] = []
     for id in query.experiment or experiments.list():
         try:

@@ -11,7 +11,7 @@ from assay.analysis.compare.compare import CompareOptions, compare_sides
 from assay.analysis.compare.paired import Side, read_sides
 from assay.engine.aggregate.measure import BoundMetric
 from assay.errors import AssayError, UserError
-from assay.records import MetricRow
+from assay.records import JsonObject, MetricRow
 from assay.store.keys import canonical
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Stored, error_line, facet_names, metrics_of
@@ -31,7 +31,7 @@ class Query(msgspec.Struct, kw_only=True):
 Rows = list[tuple[Stored, MetricRow]]
 
 
-def page(experiments: Experiments, query: Query) -> dict[str, Any]:
+def page(experiments: Experiments, query: Query) -> JsonObject:
     made = leaders(experiments, query.experiment, query.facet)
     rows = [made.board.rows[at] for at in made.places.get((query.metric, query.label), ())]
     counted = [(entry, row) for entry, row in rows if row.get("value") is not None]
@@ -65,7 +65,7 @@ def page(experiments: Experiments, query: Query) -> dict[str, Any]:
     }
 
 
-def _spent(experiments: Experiments, rows: Rows) -> Iterator[dict[str, Any]]:
+def _spent(experiments: Experiments, rows: Rows) -> Iterator[JsonObject]:
     """Latency and cost of every row, as far as there is an index."""
     known: dict[tuple[str, ...], Spent | None] = {}
     for entry, row in rows:
@@ -99,7 +99,7 @@ def _ranks(experiments: Experiments, rows: Rows) -> tuple[list[Any], list[str]]:
 
 def _sides(experiments: Experiments, names: list[str], rows: Rows) -> dict[str, Side]:
     """Return sides by name, read once for all labels that have the same ones."""
-    wanted: dict[str, dict[str, dict[str, Any]]] = {}
+    wanted: dict[str, dict[str, JsonObject]] = {}
     for name, (entry, row) in zip(names, rows, strict=True):
         wanted.setdefault(entry.id, {})[name] = _where(row)
 
@@ -130,5 +130,5 @@ def _metric(rows: Rows) -> BoundMetric:
     return next(iter(plans.values()))
 
 
-def _where(row: MetricRow) -> dict[str, Any]:
+def _where(row: MetricRow) -> JsonObject:
     return {name: row.get(name) for name in facet_names(row)}

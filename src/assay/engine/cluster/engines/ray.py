@@ -37,6 +37,7 @@ from assay.errors import (
     UserError,
     install_command,
 )
+from assay.records import JsonObject
 from assay.store.shared.objects import is_remote
 
 LOOK = 0.5  # seconds between two looks at whether the run was asked to stop
@@ -206,7 +207,7 @@ def _drain(calls: Mapping[Any, Any]) -> None:
         worker.drain.remote()
 
 
-def _outcome(ray: Any, call: Any) -> dict[str, Any]:
+def _outcome(ray: Any, call: Any) -> JsonObject:
     try:
         return ray.get(call)
     except ray.exceptions.RayError as error:
@@ -217,13 +218,13 @@ def _outcome(ray: Any, call: Any) -> dict[str, Any]:
         }
 
 
-def _code() -> tuple[Callable[..., dict[str, Any]], type]:
+def _code() -> tuple[Callable[..., JsonObject], type]:
     """A function and the class of a worker that Ray sends to the nodes as they are, because they were made here: they
     can tell what is installed there."""
 
     def on_node(
         function: str, expected: str, environ: dict[str, str], *arguments: Any
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         import os
         import socket
         from importlib import import_module
@@ -246,7 +247,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
         return ray.done_here(function, node, arguments)
 
     class RayWorker:
-        def work(self, place: str, expected: str, environ: dict[str, str]) -> dict[str, Any]:
+        def work(self, place: str, expected: str, environ: dict[str, str]) -> JsonObject:
             return on_node("work", expected, environ, place)
 
         def drain(self) -> None:
@@ -262,7 +263,7 @@ def _code() -> tuple[Callable[..., dict[str, Any]], type]:
 _asked: list[Callable[[], object]] = []
 
 
-def done_here(function: str, node: str, arguments: Sequence[Any]) -> dict[str, Any]:
+def done_here(function: str, node: str, arguments: Sequence[Any]) -> JsonObject:
     """Return what a function of a node gives; its errors as plain values, because with keywords
     they cannot be pickled."""
     os.environ["ASSAY_TRUST"] = "1"  # the driver has made the plan, or trusts it
@@ -274,7 +275,7 @@ def done_here(function: str, node: str, arguments: Sequence[Any]) -> dict[str, A
         return {"error": f"{error}\n  on {node}", "exit_code": error.exit_code}
 
 
-async def _work(place: str) -> dict[str, Any]:
+async def _work(place: str) -> JsonObject:
     stop, loop = Stop(), asyncio.get_running_loop()
     _asked.append(lambda: loop.call_soon_threadsafe(stop.request))
     worked = await work(place, stop=stop)
@@ -282,8 +283,8 @@ async def _work(place: str) -> dict[str, Any]:
 
 
 async def _aggregate(
-    paths: list[str], config: dict[str, Any], output_dir: str | None, workers: int
-) -> dict[str, Any]:
+    paths: list[str], config: JsonObject, output_dir: str | None, workers: int
+) -> JsonObject:
     result = await aggregate(paths, config, output_dir=output_dir, workers=workers).run()
     return {"result": msgspec.json.encode(result)}
 

@@ -22,16 +22,15 @@ import msgspec
 
 from assay import reading, registry
 from assay.errors import UserError
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonMapping, JsonObject, Response
 from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.table.decode import row_decoder
 from assay.usercode import failing
 
-Row = dict[str, Any]
 _EXACT = 1 << 53  # whole numbers up to here are exact as floats
 json_value = row_decoder(cast("type[Any]", Any))
-json_row = row_decoder(Row)
+json_row = row_decoder(JsonObject)
 _logger = getLogger(__name__)
 HEAD = 1 << 16  # bytes of a file that tell its format
 _MOST_NAMED = 3
@@ -51,7 +50,7 @@ class ForeignCase(NamedTuple):
     """A dataset row with its `id`, an answer to it, the answer's labels, and its spans for `assay trace`; any of them
     may be missing. An item that comes again with the same id and content is the same item."""
 
-    item: Mapping[str, Any] | None = None
+    item: JsonMapping | None = None
     response: Response | None = None
     evaluations: Sequence[Evaluation] = ()
     spans: Sequence[Any] = ()
@@ -67,7 +66,7 @@ class Headline(msgspec.Struct, kw_only=True):
     metric: str
     value: float | None
     stderr: float | None = None
-    where: dict[str, Any] = {}
+    where: JsonObject = {}
     of: Literal["score", "passed"] = "score"
     reduce: Literal["mean", "median", "mode", "max", "none"] = "mean"
     failed_as: float | None = None
@@ -91,10 +90,10 @@ class Foreign(Protocol):
     def rejected(self) -> int: ...
 
     @property
-    def source(self) -> Mapping[str, Any]: ...
+    def source(self) -> JsonMapping: ...
 
     @property
-    def facts(self) -> Mapping[str, Any]: ...
+    def facts(self) -> JsonMapping: ...
 
     def cases(self) -> Iterator[ForeignCase]:
         """Everything, streamed, in one pass."""
@@ -116,7 +115,7 @@ class Read(NamedTuple):
 
 
 def read_foreign(
-    path: Path, format_name: str = "", params: Mapping[str, Any] | None = None
+    path: Path, format_name: str = "", params: JsonMapping | None = None
 ) -> list[Read]:
     """The experiments of other programs at a path; an error if there are none, or if a file is of two formats."""
     if not os.path.exists(path):
@@ -178,7 +177,7 @@ def read_known(path: Path) -> list[Read]:
     return [] if len(read) > 1 and path.is_file() else _reads(read)
 
 
-def _ask(name: str, path: Path, params: Mapping[str, Any]) -> list[Foreign]:
+def _ask(name: str, path: Path, params: JsonMapping) -> list[Foreign]:
     read = registry.reader.get(name, base=Path.cwd(), where="--from")
     chosen = registry.check_params(read, params, where="--set")
     with failing(read, f"the format {name!r}", "--from"):
@@ -270,7 +269,7 @@ def key_of(format: str, *parts: Any) -> str:
 
 def evaluation_of(response: Response, label: str, **fields: Any) -> Evaluation:
     """A label of a response: the fields that both have, and those given."""
-    shared: dict[str, Any] = {
+    shared: JsonObject = {
         "item_id": response.item_id,
         "sample_id": response.sample_id,
         "sample_index": response.sample_index,
@@ -332,11 +331,11 @@ class Rest:
 
     def of(
         self,
-        row: Mapping[str, Any],
+        row: JsonMapping,
         placed: Collection[str],
         known: Collection[str],
         where: str = "",
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The fields that are not `placed` elsewhere; those that are not `known` either are counted."""
         rest = {
             name: value
@@ -357,9 +356,9 @@ class Rest:
 # ---- values: what is not of the wanted kind is empty, or None
 
 
-def fields_of(value: Any) -> Row:
+def fields_of(value: Any) -> JsonObject:
     """Return an object; for anything else an empty one."""
-    return cast("Row", value) if isinstance(value, dict) else {}
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 def list_of(value: Any) -> list[Any]:
@@ -367,9 +366,9 @@ def list_of(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def rows_of(value: Any) -> list[Row]:
+def rows_of(value: Any) -> list[JsonObject]:
     """Return the objects in a list."""
-    return [cast("Row", entry) for entry in list_of(value) if isinstance(entry, dict)]
+    return [cast("JsonObject", entry) for entry in list_of(value) if isinstance(entry, dict)]
 
 
 def number_of(value: Any) -> float | None:
@@ -400,12 +399,12 @@ def answer_text(answer: Any) -> str:
     return msgspec.json.encode(answer).decode()
 
 
-def first_text(fields: Mapping[str, Any], names: Iterable[str]) -> str:
+def first_text(fields: JsonMapping, names: Iterable[str]) -> str:
     """Return the first of these fields that is a text."""
     return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
 
 
-def failure(error: str | None) -> Row:
+def failure(error: str | None) -> JsonObject:
     """Return the fields of an answer or a label that has failed for good; none if there is no
     error."""
     if error is None:
@@ -449,9 +448,7 @@ def unpacked_spans(spans: Iterable[Any]) -> Iterator[Any]:
     """The spans; those that a reader has passed on as the program's own events, under `packed` the format's name, are
     made into spans here, where somebody looks at them."""
     for span in spans:
-        packed = (
-            cast("Mapping[str, Any]", span).get("packed") if isinstance(span, Mapping) else None
-        )
+        packed = cast("JsonMapping", span).get("packed") if isinstance(span, Mapping) else None
         if packed in registry.formats("spans"):
             yield from import_module(f"assay.formats.{packed}.spans").unpacked(span)
         else:
@@ -461,7 +458,7 @@ def unpacked_spans(spans: Iterable[Any]) -> Iterator[Any]:
 def without_secrets(value: Any) -> Any:
     """Settings as they may be stored: values under names of secrets, and credentials in addresses, are removed."""
     if isinstance(value, Mapping):
-        fields = cast("Mapping[str, Any]", value)
+        fields = cast("JsonMapping", value)
         return {
             name: _HIDDEN
             if _SECRET.search(str(name)) and inner not in (None, "", False)

@@ -1,14 +1,14 @@
 """What another program's files have no field for, kept beside their fields: the fields of our rows that reading the
 others would not give again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from assay.engine.experiment.imports.foreign import evaluation_of, key_of
 from assay.errors import UserError
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonMapping, JsonObject, Response
 
 KEPT = "assay"  # the field of another program's rows that holds it
 
@@ -16,7 +16,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 _NOWHERE = object()  # equal to no value
 
 
-def difference(row: Mapping[str, Any], plain: msgspec.Struct) -> dict[str, Any]:
+def difference(row: JsonMapping, plain: msgspec.Struct) -> JsonObject:
     """The fields of a row as it stands on disk that are not those of `plain`, which is what a reader will make."""
     kept = {name: value for name, value in row.items() if getattr(plain, name, _NOWHERE) != value}
     if "part" in kept and kept["part"] == [*getattr(plain, "part", ())]:
@@ -24,7 +24,7 @@ def difference(row: Mapping[str, Any], plain: msgspec.Struct) -> dict[str, Any]:
     return kept
 
 
-def completed(plain: T, kept: Mapping[str, Any], place: str) -> T:
+def completed(plain: T, kept: JsonMapping, place: str) -> T:
     """The row again; fields that we do not know go to its metadata."""
     fields = msgspec.to_builtins(plain)
     others = {name: value for name, value in kept.items() if name not in fields}
@@ -48,11 +48,11 @@ def labelled(format: str, response: Response, label: str) -> Evaluation:
 
 
 def kept_of(
-    format: str, response: Mapping[str, Any], plain: Response, evaluations: Sequence[Any]
-) -> dict[str, Any]:
+    format: str, response: JsonMapping, plain: Response, evaluations: Sequence[Any]
+) -> JsonObject:
     """Return what must stand beside the fields of a response, which will be read as `plain`, so
     that it and its evaluations (rows as they stand on disk) are read again whole."""
-    kept: dict[str, Any] = {}
+    kept: JsonObject = {}
     if changed := difference(response, plain):
         kept["response"] = changed
         plain = completed(plain, changed, "")
@@ -68,24 +68,22 @@ def kept_of(
 
 
 def restored(
-    format: str, row: Mapping[str, Any], plain: Response, place: str
+    format: str, row: JsonMapping, plain: Response, place: str
 ) -> tuple[Response, list[Evaluation] | None]:
     """The response and its evaluations, by what `kept_of` kept in the row; None if nothing is kept in it."""
     kept = row.get(KEPT)
     if not isinstance(kept, dict):
         return plain, None
-    fields = cast("dict[str, Any]", kept)
+    fields = cast("JsonObject", kept)
     changed, evaluations = fields.get("response"), fields.get("evaluations")
     response = (
-        completed(plain, cast("dict[str, Any]", changed), place)
-        if isinstance(changed, dict)
-        else plain
+        completed(plain, cast("JsonObject", changed), place) if isinstance(changed, dict) else plain
     )
     entries = cast("list[Any]", evaluations) if isinstance(evaluations, list) else []
     made = [
         completed(
             labelled(format, response, str(entry.get("label") or "")),
-            cast("dict[str, Any]", entry),
+            cast("JsonObject", entry),
             place,
         )
         for entry in entries

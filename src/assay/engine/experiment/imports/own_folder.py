@@ -1,6 +1,6 @@
 """Experiment folders of ours as results that can be imported: how one is copied, and where a copy may be put."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from assay.engine.experiment.resolve import sources_below
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import StoreError, UserError
-from assay.records import ROWS_FILE, Evaluation, Kind, Response
+from assay.records import ROWS_FILE, Evaluation, JsonMapping, JsonObject, Kind, Response
 from assay.store.files import write_file
 from assay.store.keys import canonical
 from assay.store.log import FileLog
@@ -40,7 +40,7 @@ class OwnFolder:
         return manifest.planned if manifest is not None else None
 
     @property
-    def source(self) -> Mapping[str, Any]:
+    def source(self) -> JsonMapping:
         logs = [log for kind in _KINDS for log in self.rows.logs(kind)]
         files = [log.path.parent / part.name for log in logs for part in log.segments()]
         folder = self.rows.folder
@@ -55,11 +55,11 @@ class OwnFolder:
         }
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> JsonMapping:
         return {"read_from": [str(file) for file in self.rows.files.values()]}
 
     def cases(self) -> Iterator[ForeignCase]:
-        yield from (ForeignCase(item=row) for row in rows_of(self.rows, "dataset", dict[str, Any]))
+        yield from (ForeignCase(item=row) for row in rows_of(self.rows, "dataset", JsonObject))
         yield from (ForeignCase(response=row) for row in rows_of(self.rows, "run", Response))
         yield from (
             ForeignCase(evaluations=(row,)) for row in rows_of(self.rows, "evaluation", Evaluation)
@@ -103,7 +103,7 @@ def own_results(path: Path) -> list[OwnFolder]:
     return [OwnFolder(source) for source in sources_below(path)]
 
 
-def check_free(folder: Path, source: Mapping[str, Any]) -> bool:
+def check_free(folder: Path, source: JsonMapping) -> bool:
     """A folder may be written that is empty, or that an import of this source has begun; whether one has finished."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False

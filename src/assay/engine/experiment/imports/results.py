@@ -8,7 +8,7 @@ stays scored. Rows that Assay made itself are never replaced.
 import os
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from itertools import chain
@@ -32,7 +32,7 @@ from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headl
 from assay.engine.experiment.imports.rows import close_import, imported_manifest, means_config
 from assay.errors import UserError, shown
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, Evaluation, Kind, Manifest, Response
+from assay.records import ROWS_FILE, Evaluation, JsonMapping, JsonObject, Kind, Manifest, Response
 from assay.shown import Shown
 from assay.store.files import safe_name, store_error
 from assay.store.items import stored_item
@@ -184,7 +184,7 @@ def import_results(
     folder: str | Path,
     *,
     format_name: str = "",
-    params: Mapping[str, Any] | None = None,
+    params: JsonMapping | None = None,
     without_sidecar: bool = False,
 ) -> list[Imported]:
     """Import what is at the sources into `folder`; several experiments get a folder each below it, and one of them that
@@ -296,14 +296,14 @@ def _readable(name: str, where: str) -> Generator[None]:
         ) from error
 
 
-def _files(source: Mapping[str, Any]) -> list[str]:
+def _files(source: JsonMapping) -> list[str]:
     """The files that an experiment was read from."""
     stamps: Any = source.get("files")
     return [str(stamp["path"]) for stamp in stamps] if isinstance(stamps, list) else []
 
 
 def _import(
-    name: str, foreign: Foreign, store: FlatStore, id: str, source: dict[str, Any], where: str
+    name: str, foreign: Foreign, store: FlatStore, id: str, source: JsonObject, where: str
 ) -> Manifest:
     has_own_labels = _has_own_labels(store, id)
     run = imported_manifest(store, "run", id, source, [], name=foreign.dataset)
@@ -341,7 +341,7 @@ def _put_labels(store: FlatStore, run: Manifest, cases: Cases, foreign: Foreign)
     close_import(store, manifest, labels.counts, foreign.rejected)
 
 
-def _number_checks(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any]:
+def _number_checks(foreign: Foreign, store: FlatStore, id: str) -> JsonObject:
     """Return the program's own numbers, and whether they follow from the rows."""
     headlines = foreign.headlines()
     log = store.log("evaluation", id)
@@ -352,7 +352,7 @@ def _number_checks(foreign: Foreign, store: FlatStore, id: str) -> dict[str, Any
     }
 
 
-def _put_items(store: FlatStore, id: str, cases: Cases, source: dict[str, Any]) -> dict[str, Any]:
+def _put_items(store: FlatStore, id: str, cases: Cases, source: JsonObject) -> JsonObject:
     """Store the items; return them as what a run was made from."""
     cases.items.commit()
     stamp = {"imported": source}
@@ -373,7 +373,7 @@ def _has_own_labels(store: FlatStore, id: str) -> bool:
 # ---- whose rows are there
 
 
-def _unchanged_run(store: FlatStore, id: str, source: Mapping[str, Any]) -> Manifest | None:
+def _unchanged_run(store: FlatStore, id: str, source: JsonMapping) -> Manifest | None:
     """The run, if this source was imported here and none of its rows has changed since."""
     run = store.manifest("run", id)
     if (
@@ -387,7 +387,7 @@ def _unchanged_run(store: FlatStore, id: str, source: Mapping[str, Any]) -> Mani
     return run if all(is_unchanged(each, store.log(each.kind, id)) for each in ours) else None
 
 
-def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: dict[str, Any]) -> None:
+def _claim(store: FlatStore, kind: Kind, id: str, name: str, plan: JsonObject) -> None:
     """Say whose rows will come, before they do: an import that is killed between the two can resume."""
     if store.manifest(kind, id) is None:
         store.put_manifest(Manifest(kind=kind, id=id, name=name, created=time.time(), plan=plan))
@@ -406,7 +406,7 @@ def _check_free(store: FlatStore, kind: Kind) -> None:
         )
 
 
-def _check_same(store: FlatStore, id: str, source: Mapping[str, Any]) -> None:
+def _check_same(store: FlatStore, id: str, source: JsonMapping) -> None:
     """Files that an import may replace are the same ones, changed or moved."""
     run = store.manifest("run", id)
     old: Any = run.plan.get("adopted", {}) if run is not None else {}

@@ -15,7 +15,7 @@ from assay.engine.experiment.trust import CONFIG, write_config
 from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.errors import shown
 from assay.interfaces import Store
-from assay.records import Evaluation, Kind, Manifest, Response
+from assay.records import Evaluation, JsonMapping, JsonObject, Kind, Manifest, Response
 from assay.store.keys import canonical, digest
 from assay.store.seal import is_unchanged
 
@@ -29,10 +29,10 @@ def import_rows(
     id: str,
     rows: Iterable[Response | Evaluation],
     *,
-    source: Mapping[str, Any],
-    inputs: list[dict[str, Any]],
+    source: JsonMapping,
+    inputs: list[JsonObject],
     name: str = "",
-    plan: Mapping[str, Any] | None = None,
+    plan: JsonMapping | None = None,
 ) -> Manifest:
     """Store the rows as artefact `id`. `source` tells whether they are those of the last time, which stay; `inputs` is
     what they were made from, a run's dataset or an evaluation's runs. Call it under the store's lock."""
@@ -49,8 +49,8 @@ def imported_manifest(
     store: Store,
     kind: Kind,
     id: str,
-    source: Mapping[str, Any],
-    inputs: list[dict[str, Any]],
+    source: JsonMapping,
+    inputs: list[JsonObject],
     *,
     name: str = "",
     plan: Mapping[str, Any] = {},

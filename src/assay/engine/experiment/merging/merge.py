@@ -33,7 +33,7 @@ from assay.engine.run.existing import ExistingRow
 from assay.engine.run.plan import content_hash
 from assay.errors import StoreError, UserError
 from assay.interfaces import Log
-from assay.records import ROWS_FILE, Kind, Manifest
+from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest
 from assay.shown import Shown
 from assay.store.files import store_error, sync_folder, write_file
 from assay.store.keys import canonical, digest, short
@@ -67,11 +67,11 @@ class OnePlan(msgspec.Struct, kw_only=True):
     """Of the merged run: `tasks` is empty for rows that were imported. `meets` says that scorers look at answers of
     several tasks at once, and folders have different ones: then labels are missing."""
 
-    tasks: list[dict[str, Any]]
+    tasks: list[JsonObject]
     samples: int
     imported: list[Any]
-    scorers: list[dict[str, Any]]
-    config: dict[str, Any] | None
+    scorers: list[JsonObject]
+    config: JsonObject | None
     meets: bool
 
 
@@ -82,8 +82,8 @@ def one_plan(sources: Sequence[Source]) -> OnePlan:
     if problems:
         raise UserError(with_list(_NO_PLAN, problems, _MOST_NAMED), fix=_FIX)
     runs = [*map(_run, sources)]
-    tasks: dict[str, Any] = {}
-    scorers: dict[str, Any] = {}
+    tasks: JsonObject = {}
+    scorers: JsonObject = {}
     for source, run in zip(sources, runs, strict=True):
         tasks |= {name: task for name, task in _tasks(run).items() if name not in tasks}
         scorers |= _scorers(source)
@@ -141,11 +141,11 @@ def _run(source: Source) -> Manifest:
     return manifest
 
 
-def _tasks(run: Manifest) -> dict[str, Any]:
+def _tasks(run: Manifest) -> JsonObject:
     return by_name(run.plan.get("tasks"))
 
 
-def _scorers(source: Source) -> dict[str, Any]:
+def _scorers(source: Source) -> JsonObject:
     manifest = source.manifest("evaluation")
     return by_name(manifest.plan.get("scorers")) if manifest else {}
 
@@ -157,7 +157,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _config(sources: Sequence[Source]) -> dict[str, Any] | None:
+def _config(sources: Sequence[Source]) -> JsonObject | None:
     """The config of the first folder that has one, with the models and tasks of all."""
     files = [
         file for source in sources if source.folder and (file := source.folder / CONFIG).is_file()
@@ -173,7 +173,7 @@ def _config(sources: Sequence[Source]) -> dict[str, Any] | None:
     return whole
 
 
-def placed_config(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def placed_config(config: JsonMapping, folder: Path) -> JsonObject:
     """The config as the merged folder has it: its dataset are the folder's own items, wherever they came from."""
     placed = {**config, "output_dir": named(folder), "limit": None}
     dataset: Any = config.get("dataset")
@@ -260,7 +260,7 @@ class MergedFolder:
         self.id = self.store.id
         self.notes: list[str] = []
 
-    def write(self, merged: dict[str, Any]) -> None:
+    def write(self, merged: JsonObject) -> None:
         """All of it; `merged` is what the run's manifest remembers."""
         parts, plan = self.parts, self.plan
         dataset = self._items()
@@ -306,7 +306,7 @@ class MergedFolder:
         if lines:
             write_file(self.store.folder / LABELS, b"".join(line + b"\n" for line in lines))
 
-    def _config(self, config: dict[str, Any]) -> None:
+    def _config(self, config: JsonObject) -> None:
         """It is the user's word if those of all folders are."""
         content = to_yaml(placed_config(config, self.target)).encode()
         folders = [
@@ -319,12 +319,12 @@ class MergedFolder:
         elif note := write_config(self.store.folder, content):
             self.notes.append(note)
 
-    def _close_run(self, dataset: Manifest | None, merged: dict[str, Any]) -> None:
+    def _close_run(self, dataset: Manifest | None, merged: JsonObject) -> None:
         parts, plan = self.parts, self.plan
         old = [source.evidence("run").manifest for source in parts.sources]
         choice = parts.responses
         if plan.tasks:
-            whole: dict[str, Any] = {
+            whole: JsonObject = {
                 "dataset": content_hash(dataset) if dataset else "",
                 "samples": plan.samples,
                 "tasks": plan.tasks,
@@ -356,7 +356,7 @@ class MergedFolder:
             all(each is not None and each.complete for each in old) and not plan.meets
         )
         manifest.planned = choice.present if manifest.complete else None
-        calibrations: dict[str, Any] = {}
+        calibrations: JsonObject = {}
         for each in filter(None, old):
             calibrations |= each.metadata.get(CALIBRATIONS, {})
         manifest.metadata = {CALIBRATIONS: calibrations} if calibrations else {}
@@ -376,12 +376,12 @@ class MergedFolder:
             )
 
 
-def _inputs_of(dataset: Manifest | None) -> list[dict[str, Any]]:
+def _inputs_of(dataset: Manifest | None) -> list[JsonObject]:
     return [{"kind": "dataset", "id": dataset.id, "digest": dataset.digest}] if dataset else []
 
 
 def _manifest_of(
-    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: dict[str, Any], choice: Choice
+    kind: Kind, id: str, parts: Iterable[Manifest | None], plan: JsonObject, choice: Choice
 ) -> Manifest:
     """Return the manifest of the chosen rows, which is as old as the oldest of the parts."""
     manifests = [manifest for manifest in parts if manifest is not None]
@@ -393,7 +393,7 @@ def _manifest_of(
     return whole
 
 
-def _retries(parts: Iterable[Manifest | None]) -> dict[str, Any]:
+def _retries(parts: Iterable[Manifest | None]) -> JsonObject:
     total: Counter[str] = Counter()
     for manifest in filter(None, parts):
         total.update(msgspec.convert(manifest.metadata.get("retries", {}), dict[str, int]))

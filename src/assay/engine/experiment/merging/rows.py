@@ -23,6 +23,7 @@ from assay.engine.run.existing import (
     columns_of,
 )
 from assay.interfaces import IntArray, Log
+from assay.records import JsonObject
 from assay.store.keys import canonical
 from assay.store.keyset import KeySet
 from assay.store.table.decode import decode_row, row_decoder
@@ -109,7 +110,7 @@ class RowsByCommit:
         places = self._rows["position"][self.starts[commit] : stop].tolist()
         return sum(_meaning(self.log.read(place)) for place in places) % 2**64
 
-    def row(self, at: int) -> dict[str, Any]:
+    def row(self, at: int) -> JsonObject:
         return decode_row(self.log.read(int(self._rows["position"][at])))
 
 

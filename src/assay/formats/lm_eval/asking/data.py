@@ -25,7 +25,8 @@ from assay.engine.experiment.dataset import file_stamp
 from assay.errors import AssayError, UserError, install_command
 from assay.formats.lm_eval.asking.json_lines import simple_lines
 from assay.formats.lm_eval.asking.rows import jsonable, rows
-from assay.formats.lm_eval.tasks.definition import Definition, Fields
+from assay.formats.lm_eval.tasks.definition import Definition
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.store.files import make_folder, store_error, temporary_of, write_file
 
@@ -94,7 +95,7 @@ MANIFEST = "assay.json"
 class Data:
     """Splits of a dataset, or what reads them. `source` says where they are from: repository, config, revision, origin."""
 
-    def __init__(self, definition: Definition, splits: Fields, **source: str | None) -> None:
+    def __init__(self, definition: Definition, splits: JsonObject, **source: str | None) -> None:
         self.definition = definition
         self.splits = splits
         self.source = {name: value for name, value in source.items() if value}
@@ -144,7 +145,7 @@ def load(definition: Definition) -> Data:
     return _from_mirror(definition, options) or from_hub(definition)
 
 
-def _options(definition: Definition) -> Fields:
+def _options(definition: Definition) -> JsonObject:
     """Without what `datasets` no longer knows, and without streams, which no cache has; their rows are the same."""
     dropped = ("trust_remote_code", "streaming")
     return {
@@ -158,7 +159,7 @@ def is_local(path: str) -> bool:
     return path in _BUILDERS or Path(path).exists()
 
 
-def source_stamp(definition: Definition) -> Fields:
+def source_stamp(definition: Definition) -> JsonObject:
     """Equal for equal documents: the files that they are from, or the revision of the repository; else the time."""
     paths: list[Path] = []
     if definition.dataset_path in _BUILDERS and definition.custom_dataset is None:
@@ -214,7 +215,7 @@ def _files(place: Path) -> dict[str, list[Path]]:
     return files
 
 
-def _from_mirror(definition: Definition, options: Fields) -> Data | None:
+def _from_mirror(definition: Definition, options: JsonObject) -> Data | None:
     place = mirror_folder(definition)
     if place is None:
         return None
@@ -231,14 +232,16 @@ def _from_mirror(definition: Definition, options: Fields) -> Data | None:
         ) from error
 
 
-def _data(definition: Definition, splits: Fields, origin: str, revision: str | None = None) -> Data:
+def _data(
+    definition: Definition, splits: JsonObject, origin: str, revision: str | None = None
+) -> Data:
     names = {"repository": definition.dataset_path, "config": definition.dataset_name}
     return Data(definition, splits, **names, revision=revision, origin=origin)
 
 
-def manifest(place: Path) -> Fields:
+def manifest(place: Path) -> JsonObject:
     try:
-        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=Fields)
+        return msgspec.json.decode((place / MANIFEST).read_bytes(), type=JsonObject)
     except (OSError, msgspec.DecodeError):
         return {}
 
@@ -261,7 +264,7 @@ def _split_of(files: list[Path]) -> Any:
         ) from error
 
 
-def _load_splits(definition: Definition, path: str, options: Fields) -> Fields:
+def _load_splits(definition: Definition, path: str, options: JsonObject) -> JsonObject:
     try:
         return _splits(library().load_dataset(path=path, name=definition.dataset_name, **options))
     except Exception as error:  # the library raises what its many parts raise
@@ -269,7 +272,7 @@ def _load_splits(definition: Definition, path: str, options: Fields) -> Fields:
         raise UserError(what, where=definition.file) from error
 
 
-def _splits(loaded: Any) -> Fields:
+def _splits(loaded: Any) -> JsonObject:
     splits = loaded if isinstance(loaded, Mapping) else {str(loaded.split): loaded}
     return {name: in_memory(split) for name, split in splits.items()}
 
@@ -405,7 +408,7 @@ def _pull(tasks: list[Definition], folder: Path, result: Pulled) -> None:
     task = tasks[0]
     place = folder / _repository(task) / key(task)
     result.place = str(place)
-    made: Fields = manifest(place)
+    made: JsonObject = manifest(place)
     wanted = list(dict.fromkeys(split for task in tasks for split in splits(task)))
     lacking = [split for split in wanted if not _is_there(place, made, split)]
     if lacking:
@@ -432,7 +435,7 @@ def _repository(task: Definition) -> str:
     return path
 
 
-def _is_there(place: Path, made: Fields, split: str) -> bool:
+def _is_there(place: Path, made: JsonObject, split: str) -> bool:
     file, entry = place / f"{split}.parquet", made.get("splits", {}).get(split)
     if not file.exists():
         return False
@@ -441,7 +444,7 @@ def _is_there(place: Path, made: Fields, split: str) -> bool:
     return True
 
 
-def _write(place: Path, made: Fields, split: str, data: Data) -> None:
+def _write(place: Path, made: JsonObject, split: str, data: Data) -> None:
     """The manifest has the split before its file is in place: what is cut off in between is written again."""
     file, dataset = place / f"{split}.parquet", data.split(split)
     temporary = temporary_of(file)

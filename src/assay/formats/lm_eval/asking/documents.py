@@ -15,16 +15,16 @@ from assay.formats.lm_eval.asking import fewshot
 from assay.formats.lm_eval.asking.data import Data, load, made_by_functions
 from assay.formats.lm_eval.asking.fewshot import ExampleDraws
 from assay.formats.lm_eval.asking.rows import jsonable, rows
-from assay.formats.lm_eval.asking.templates import Doc, Resolver, Value, field, prompt
+from assay.formats.lm_eval.asking.templates import Resolver, Value, field, prompt
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
-    Fields,
     Hook,
     TaskDocument,
     TaskRequest,
     default_generation,
     own_line,
 )
+from assay.records import JsonObject
 
 State = tuple[Any, Any]
 _first: dict[
@@ -51,7 +51,7 @@ class Own:
     """The generators of a function's module."""
 
     def __init__(self, function: Callable[..., Any] | None) -> None:
-        names: Fields = getattr(getattr(function, "func", function), "__globals__", {})
+        names: JsonObject = getattr(getattr(function, "func", function), "__globals__", {})
         self.generators = [
             value
             for value in names.values()
@@ -156,7 +156,7 @@ class BoundTask:
                 where=definition.file,
             )
         self.split = self._evaluated_split()
-        self.pool: list[Doc] = []
+        self.pool: list[JsonObject] = []
         self.drifts = False
         self._processed: dict[tuple[str, Hook | None], Any] = {}
         with self.generators.in_place():
@@ -197,7 +197,7 @@ class BoundTask:
         with self.generators.in_place():
             return self._documents(self.split, self.definition.process_docs)
 
-    def _examples(self) -> list[Doc]:
+    def _examples(self) -> list[JsonObject]:
         what = f"the examples of {self.definition.task} cannot be made"
         with as_task_error(self.definition, what, AssayError):
             return fewshot.pool(
@@ -397,7 +397,7 @@ def asked_documents(
 
 def _chosen_documents(
     bound: BoundTask, limit: float | None, samples: Sequence[int] | None
-) -> Iterator[tuple[int, Doc, Doc]]:
+) -> Iterator[tuple[int, JsonObject, JsonObject]]:
     """Position, the document that is asked, the document that is scored. They differ where the harness processes the
     documents anew for each of its passes, with a function that draws."""
     count = len(bound.docs)
@@ -444,7 +444,7 @@ class _Turns:
         keeps = not any(isinstance(function, Hook) for function in functions)
         self.kept: dict[int, list[Message]] = {id(doc): [] for doc in bound.pool} if keeps else {}
 
-    def of(self, doc: Doc) -> list[Message]:
+    def of(self, doc: JsonObject) -> list[Message]:
         turns = self.kept.get(id(doc))
         if not turns:
             turns = self._turns_of(doc)
@@ -452,7 +452,7 @@ class _Turns:
                 self.kept[id(doc)] = turns
         return turns
 
-    def _turns_of(self, doc: Doc) -> list[Message]:
+    def _turns_of(self, doc: JsonObject) -> list[Message]:
         question = self.text(doc)
         choices = self.choice(doc) if self.choice else None
         answer, prefix = self.target(doc), self.prefix(doc)
@@ -478,7 +478,9 @@ class _Maker:
         self.unconditional = "acc_mutual_info" in metrics
         self.begun = False
 
-    def documents(self, docs: Iterator[tuple[int, Doc, Doc]]) -> Iterator[TaskDocument]:
+    def documents(
+        self, docs: Iterator[tuple[int, JsonObject, JsonObject]]
+    ) -> Iterator[TaskDocument]:
         for place, doc, scored in docs:
             kept = jsonable(scored)
             # of a sampler of the task's own
@@ -503,7 +505,12 @@ class _Maker:
             yield document
 
     def _document(
-        self, place: int, doc: Doc, scored: Doc, kept: Doc, examples: Sequence[Doc]
+        self,
+        place: int,
+        doc: JsonObject,
+        scored: JsonObject,
+        kept: JsonObject,
+        examples: Sequence[JsonObject],
     ) -> TaskDocument:
         bound = self.bound
         if self.definition.output_type == "loglikelihood_rolling":
@@ -537,7 +544,7 @@ class _Maker:
             multiple_target=bound.multiple_target,
         )
 
-    def _system(self, doc: Doc) -> list[Message]:
+    def _system(self, doc: JsonObject) -> list[Message]:
         text = join(
             self.system, self.bound.description(doc) or "", self.definition.fewshot_delimiter
         )
@@ -592,7 +599,7 @@ def _text(target: Any) -> str:
     return target
 
 
-def _generation(definition: Definition) -> Fields:
+def _generation(definition: Definition) -> JsonObject:
     """generation_kwargs with the harness's defaults."""
     if definition.generation_kwargs is None:
         return default_generation(definition.fewshot_delimiter)

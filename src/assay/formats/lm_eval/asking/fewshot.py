@@ -9,12 +9,13 @@ from typing import Any
 
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Definition, Hook
+from assay.records import JsonObject
 from assay.registry import nearest
 
-Doc = dict[str, Any]
 
-
-def pool(definition: Definition, docs: Callable[[str, Hook | None], list[Doc]]) -> list[Doc]:
+def pool(
+    definition: Definition, docs: Callable[[str, Hook | None], list[JsonObject]]
+) -> list[JsonObject]:
     """The documents that examples are drawn from; `docs` gives those of a split, processed by a function."""
     settings = definition.fewshot_config
     if settings.split is not None:
@@ -47,13 +48,13 @@ class ContextSampler:
 
     def __init__(
         self,
-        df: Sequence[Doc] | None = None,
+        df: Sequence[JsonObject] | None = None,
         *,
         rnd: int | None = None,
         fewshot_indices: list[int] | None = None,
         **_: Any,
     ) -> None:
-        self.df: Sequence[Doc] = df or []
+        self.df: Sequence[JsonObject] = df or []
         self.fewshot_indices = fewshot_indices
         self.set_rnd(rnd)
 
@@ -61,22 +62,28 @@ class ContextSampler:
         self.rnd = Random(rnd)
         return self
 
-    def replace_df(self, df: Sequence[Doc]) -> "ContextSampler":
+    def replace_df(self, df: Sequence[JsonObject]) -> "ContextSampler":
         self.df = df
         return self
 
-    def fewshot_docs(self) -> Sequence[Doc]:
+    def fewshot_docs(self) -> Sequence[JsonObject]:
         if self.fewshot_indices:
             self.df, self.fewshot_indices = [self.df[place] for place in self.fewshot_indices], None
         return self.df
 
     @staticmethod
-    def rm_eval_doc(doc: Doc, _iter: Iterable[Doc], n: int | None = None) -> Sequence[Doc]:
+    def rm_eval_doc(
+        doc: JsonObject, _iter: Iterable[JsonObject], n: int | None = None
+    ) -> Sequence[JsonObject]:
         return [other for other in _iter if other != doc][:n]
 
     def sample(
-        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
-    ) -> Sequence[Doc]:
+        self,
+        n: int,
+        eval_doc: JsonObject | None = None,
+        df: Sequence[JsonObject] | None = None,
+        **_: Any,
+    ) -> Sequence[JsonObject]:
         self.df = df or self.df
         if not eval_doc:
             return self._draw(self.fewshot_docs(), n) if n else []
@@ -85,7 +92,7 @@ class ContextSampler:
             return self._draw(self.rm_eval_doc(eval_doc, self.fewshot_docs()), n)
         return others
 
-    def _draw(self, docs: Sequence[Doc], count: int) -> list[Doc]:
+    def _draw(self, docs: Sequence[JsonObject], count: int) -> list[JsonObject]:
         if count > len(docs):
             raise TooFew(len(docs), count)
         return self.rnd.sample(docs, count)
@@ -95,8 +102,12 @@ class FirstNSampler(ContextSampler):
     """The first documents, always the same."""
 
     def sample(
-        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
-    ) -> Sequence[Doc]:
+        self,
+        n: int,
+        eval_doc: JsonObject | None = None,
+        df: Sequence[JsonObject] | None = None,
+        **_: Any,
+    ) -> Sequence[JsonObject]:
         first = list(self.df[:n])
         if eval_doc is not None and eval_doc in first:
             first = self.rm_eval_doc(eval_doc, self.df, n)
@@ -109,8 +120,12 @@ class SoundSampler(ContextSampler):
     """Never draws the evaluated document or a copy of it, and takes the whole pool if that is just enough."""
 
     def sample(
-        self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
-    ) -> Sequence[Doc]:
+        self,
+        n: int,
+        eval_doc: JsonObject | None = None,
+        df: Sequence[JsonObject] | None = None,
+        **_: Any,
+    ) -> Sequence[JsonObject]:
         others = self.rm_eval_doc(eval_doc or {}, self._draw(self.df, min(n + 1, len(self.df))), n)
         return (
             others if len(others) == n else self._draw(self.rm_eval_doc(eval_doc or {}, self.df), n)
@@ -127,7 +142,9 @@ class ExampleDraws:
     two that are not set for the same. `sound` removes it always.
     """
 
-    def __init__(self, definition: Definition, docs: list[Doc], seed: int, *, sound: bool) -> None:
+    def __init__(
+        self, definition: Definition, docs: list[JsonObject], seed: int, *, sound: bool
+    ) -> None:
         self.definition = definition
         self.docs = docs
         self.count = definition.num_fewshot or 0
@@ -147,7 +164,7 @@ class ExampleDraws:
             )
         return SAMPLERS[sampler]
 
-    def draw(self, doc: Doc) -> Sequence[Doc]:
+    def draw(self, doc: JsonObject) -> Sequence[JsonObject]:
         if not self.count:
             return ()
         try:

@@ -12,24 +12,25 @@ from typing import Any
 
 import msgspec
 
-from assay.formats.lm_eval.tasks.definition import Definition, Fields
+from assay.formats.lm_eval.tasks.definition import Definition
+from assay.records import JsonObject
 
 _BLOCK = 10_000_000  # bytes that the library looks at together
 _LARGEST = 2**63
 _DATE = re.compile(r"\d{4}-\d")
 
 
-class SimpleLines(list[Fields]):
+class SimpleLines(list[JsonObject]):
     """Rows that are new each time they are read, as the library's are: a task's functions may change them."""
 
-    def __iter__(self) -> Iterator[Fields]:
+    def __iter__(self) -> Iterator[JsonObject]:
         for row in super().__iter__():
             yield {
                 name: value.copy() if type(value) is list else value for name, value in row.items()
             }
 
 
-def simple_lines(definition: Definition) -> Fields | None:
+def simple_lines(definition: Definition) -> JsonObject | None:
     """Return the splits of a task, or None where the library has to read them."""
     options = definition.dataset_kwargs or {}
     processed = definition.process_docs or definition.fewshot_config.process_docs
@@ -48,7 +49,7 @@ def _lines_of(path: Any) -> SimpleLines | None:
     if file.suffix != ".jsonl" or not file.is_file() or file.stat().st_size > _BLOCK:
         return None
     try:
-        rows = msgspec.json.Decoder(Fields).decode_lines(file.read_bytes())
+        rows = msgspec.json.Decoder(JsonObject).decode_lines(file.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     names = list(rows[0]) if rows else []

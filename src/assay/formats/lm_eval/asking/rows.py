@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from assay.formats.lm_eval.tasks.definition import Fields
+from assay.records import JsonObject
 from assay.store.keys import canonical
 
 _BATCH = 1000  # rows that are decoded together
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
-def rows(dataset: Any) -> Iterator[Fields]:
+def rows(dataset: Any) -> Iterator[JsonObject]:
     """Rows as dicts. A Dataset is decoded in batches, many times faster than row by row."""
     if not hasattr(dataset, "column_names"):
         yield from dataset
@@ -71,7 +71,7 @@ def _other(value: Any) -> Any:
 COLUMNS = ("question", "problem", "query", "input", "prompt", "text", "sentence", "ctx", "goal")
 
 
-def question_of(doc: Fields) -> str:
+def question_of(doc: JsonObject) -> str:
     """The text of the first such column; a document without any is all that it has."""
     for name in COLUMNS:
         value = doc.get(name)

@@ -14,6 +14,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Hook
+from assay.records import JsonObject
 from assay.registry import nearest
 from assay.text.bounded_jinja import BoundedEnvironment, begin, joined
 from assay.text.template import plain_parts
@@ -22,8 +23,7 @@ PROMPTS = {
     "qa-basic:question-newline-answer": "Question: {{question}}\nAnswer:",
     "qa-basic:q-newline-a": "Q: {{question}}\nA:",
 }
-Doc = dict[str, Any]
-Value = Callable[[Doc], Any]
+Value = Callable[[JsonObject], Any]
 
 
 class _Environment(BoundedEnvironment):
@@ -46,7 +46,7 @@ _environment = cache(_Environment)
 
 
 @cache
-def template(source: str) -> Callable[[Doc], str]:
+def template(source: str) -> Callable[[JsonObject], str]:
     """The text as a function of a document; it raises what Jinja raises."""
     environment = _environment()
     parts = plain_parts(environment.parse(source), environment.globals)
@@ -55,7 +55,7 @@ def template(source: str) -> Callable[[Doc], str]:
     compiled = environment.from_string(source)
     names = {**environment.globals}
 
-    def render(doc: Doc) -> str:
+    def render(doc: JsonObject) -> str:
         begin()
         return joined(
             compiled.root_render_func(compiled.new_context({**names, **doc}, shared=True))
@@ -64,8 +64,8 @@ def template(source: str) -> Callable[[Doc], str]:
     return render
 
 
-def _concatenation(parts: list[tuple[bool, str]]) -> Callable[[Doc], str]:
-    def render(doc: Doc) -> str:
+def _concatenation(parts: list[tuple[bool, str]]) -> Callable[[JsonObject], str]:
+    def render(doc: JsonObject) -> str:
         try:
             return "".join([str(doc[part]) if name else part for name, part in parts])
         except KeyError as error:
@@ -78,9 +78,9 @@ def field(source: str | None) -> Value:
     """`description` and the examples' `gen_prefix`: a key of the document itself, or a template; None if unset."""
     if not source:
         return lambda doc: None
-    render: Callable[[Doc], str] | None = None
+    render: Callable[[JsonObject], str] | None = None
 
-    def value(doc: Doc) -> Any:
+    def value(doc: JsonObject) -> Any:
         nonlocal render
         if source in doc:
             return doc[source]

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Fields, Hook, default_generation
+from assay.formats.lm_eval.tasks.definition import Hook, default_generation
+from assay.records import JsonObject
 
 REFUSED = "a task written in Python (class:) that does more than ask for a text"
 _OWN_WAYS = {"download", "fewshot_context", "fewshot_docs", "doc_to_choice", "apply_filters"}
@@ -76,7 +77,7 @@ def is_plain(hook: Hook) -> bool:
     return kinds == ["'generate_until'"] and not methods.keys() & _OWN_WAYS
 
 
-def keys_of(hook: Hook) -> Fields:
+def keys_of(hook: Hook) -> JsonObject:
     """The keys of a YAML file for which the class stands."""
     made = _task_object(hook.value)
     try:

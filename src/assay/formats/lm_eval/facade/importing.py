@@ -34,7 +34,8 @@ from assay.formats.lm_eval.facade.sources import (
     local_file,
     local_path,
 )
-from assay.formats.lm_eval.tasks.definition import Fields, Hook, own_line
+from assay.formats.lm_eval.tasks.definition import Hook, own_line
+from assay.records import JsonObject
 from assay.text.normalise import squad
 
 # of assay.formats.lm_eval.scoring.hub
@@ -117,7 +118,7 @@ def compute_f1(a_gold: str, a_pred: str) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-NAMES: dict[str, Fields] = {
+NAMES: dict[str, JsonObject] = {
     "evaluate": {"load": load},
     f"{PACKAGE}.api.filter": {},
     f"{PACKAGE}.api.instance": {"Instance": class_tasks.Instance},
@@ -152,7 +153,7 @@ def _value(module: str, name: str) -> Any:
     return values[name]
 
 
-def _values(module: str) -> dict[str, Any]:
+def _values(module: str) -> JsonObject:
     return {**NAMES.get(module, {}), **_ours().get(module.removeprefix(f"{PACKAGE}."), {})}
 
 
@@ -160,7 +161,7 @@ MODULES = ForeignModules(NAMES, _value, lambda module: [*_values(module)])
 
 
 @cache
-def _ours() -> dict[str, Fields]:
+def _ours() -> dict[str, JsonObject]:
     """What the evaluation itself uses: it knows a function by its identity. Imported once a hook is."""
     from assay.formats.lm_eval.asking import fewshot
     from assay.formats.lm_eval.scoring import aggregations, corpora, filters

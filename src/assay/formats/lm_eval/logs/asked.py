@@ -11,7 +11,8 @@ from msgspec import UNSET, Raw
 from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import add_continuation, params_of
-from assay.formats.lm_eval.tasks.definition import Fields, TaskRequest
+from assay.formats.lm_eval.tasks.definition import TaskRequest
+from assay.records import JsonObject
 
 EMPTY = Raw(b"null")
 
@@ -75,22 +76,22 @@ class AskedDocument(msgspec.Struct, kw_only=True):
     """One document: what was asked, and what came back. `target` is the column of the document that doc_to_target
     names; `more` has arguments that have no place."""
 
-    requests: list[Fields]
+    requests: list[JsonObject]
     prompt: str
     question: str
-    messages: list[Fields] | None = None
+    messages: list[JsonObject] | None = None
     choices: list[str] | None = None
     text: str = ""
-    output: Fields | None = None
+    output: JsonObject | None = None
     is_likelihood: bool = False
     target: Any = None
-    more: Fields = {}
+    more: JsonObject = {}
 
 
 class LoggedAsking:
     """How one task asks; `config` is its definition as the log has it."""
 
-    def __init__(self, config: Fields) -> None:
+    def __init__(self, config: JsonObject) -> None:
         self.generates = config.get("output_type", "generate_until") == "generate_until"
         self.has_choices = config.get("doc_to_choice") is not None
         names = [entry.get("metric") for entry in rows_of(config.get("metric_list"))]
@@ -101,7 +102,7 @@ class LoggedAsking:
         self._repeats = repeats if isinstance(repeats, int) else 1
         target = first_text(config, ["doc_to_target"])
         self._target = target if target and "{" not in target else "target"
-        self._settings: dict[bytes, Fields] = {}
+        self._settings: dict[bytes, JsonObject] = {}
 
     def of(self, sample: Any) -> AskedDocument:
         doc = sample.doc
@@ -113,7 +114,7 @@ class LoggedAsking:
             target=doc.get(self._target) if is_object else None,
         )
         texts: list[str] = []
-        choices: list[Fields] = []
+        choices: list[JsonObject] = []
         for at, argument in enumerate(sample.arguments.values()):
             chat, given = _chat(argument.arg_0), bytes(argument.arg_1)
             if at == 0:
@@ -130,9 +131,9 @@ class LoggedAsking:
         self._answer(asked, texts, choices)
         return asked
 
-    def _generation(self, context: Any, chat: list[Fields] | None, given: bytes) -> Fields:
+    def _generation(self, context: Any, chat: list[JsonObject] | None, given: bytes) -> JsonObject:
         messages = chat or [{"role": "user", "content": _text_of(context)}]
-        request: Fields = {
+        request: JsonObject = {
             "messages": [{**message, "delimiter": ""} for message in messages],
             "params": self._params(given),
         }
@@ -140,8 +141,8 @@ class LoggedAsking:
             request["repeats"] = self._repeats
         return request
 
-    def _answer(self, asked: AskedDocument, texts: list[str], choices: list[Fields]) -> None:
-        output: Fields = {}
+    def _answer(self, asked: AskedDocument, texts: list[str], choices: list[JsonObject]) -> None:
+        output: JsonObject = {}
         if choices:
             likely = [choice["logprob"] for choice in choices]
             best = max(
@@ -158,7 +159,7 @@ class LoggedAsking:
             output["answers"] = texts
         asked.output = output or None
 
-    def _params(self, given: bytes) -> Fields:
+    def _params(self, given: bytes) -> JsonObject:
         """Return settings of a generation as a server is sent them; most documents have the same."""
         params = self._settings.get(given)
         if params is None:
@@ -170,7 +171,7 @@ class LoggedAsking:
         return params
 
 
-def _add_prompt(asked: AskedDocument, context: Any, chat: list[Fields] | None) -> None:
+def _add_prompt(asked: AskedDocument, context: Any, chat: list[JsonObject] | None) -> None:
     said = [str(message.get("content", "")) for message in chat or ()]
     asked.prompt = "\n\n".join(said) if chat else _text_of(context)
     asked.messages = chat if chat and len(chat) > 1 else None
@@ -188,7 +189,7 @@ def _add_continuation(asked: AskedDocument, context: Any, given: bytes) -> str:
     return continuation
 
 
-def _choice(text: str, reply: Any) -> Fields:
+def _choice(text: str, reply: Any) -> JsonObject:
     """Return a log-probability and whether the continuation is the greedy one; the harness writes both as texts."""
     pair = list_of(reply) if isinstance(reply, list) else [reply]
     value, greedy = pair if len(pair) == 2 else ([*pair, "nan"][0], False)
@@ -199,7 +200,7 @@ def _choice(text: str, reply: Any) -> Fields:
     return {"text": text, "logprob": logprob, "tokens": None, "greedy": greedy in (True, "True")}
 
 
-def _chat(argument: Any) -> list[Fields] | None:
+def _chat(argument: Any) -> list[JsonObject] | None:
     """Return the messages of a chat, which are a list with one JSON text."""
     only = list_of(argument)
     try:

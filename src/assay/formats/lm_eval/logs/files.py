@@ -16,7 +16,7 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     unknown_version,
 )
-from assay.formats.lm_eval.tasks.definition import Fields
+from assay.records import JsonObject
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
@@ -64,7 +64,7 @@ _KNOWN = {
 class TaskReport:
     """A results file. Its parts are asked for by name; one that is not an object is empty."""
 
-    def __init__(self, file: Path, content: Fields) -> None:
+    def __init__(self, file: Path, content: JsonObject) -> None:
         self.file = file
         self.content = content
         self.stamp = stamp_of(file)
@@ -75,10 +75,10 @@ class TaskReport:
             if (children := list_of(given))
         }
 
-    def part(self, name: str) -> Fields:
+    def part(self, name: str) -> JsonObject:
         return fields_of(self.content.get(name))
 
-    def config(self, task: str) -> Fields:
+    def config(self, task: str) -> JsonObject:
         """Return the definition of a task, as it was run."""
         return fields_of(self.part("configs").get(task))
 
@@ -233,7 +233,7 @@ def _task_samples(file: Path, near: list[TaskReport]) -> TaskSamples:
     return TaskSamples(task, file, own[-1] if own else None)
 
 
-def _content(file: Path) -> Fields | None:
+def _content(file: Path) -> JsonObject | None:
     try:
         return json_row(reading.content(file)) if file.stat().st_size <= _MOST_BYTES else None
     except (OSError, ValueError, RecursionError):

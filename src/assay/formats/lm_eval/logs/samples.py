@@ -26,8 +26,7 @@ from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
 from assay.formats.lm_eval.scoring.groups import TaskNumbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
-from assay.formats.lm_eval.tasks.definition import Fields
-from assay.records import Evaluation, Response
+from assay.records import Evaluation, JsonObject, Response
 from assay.store.keys import digest
 from assay.store.keyset import Seen
 
@@ -40,7 +39,7 @@ _AGAIN = "some of its tasks were run again later"
 class LoggedValues:
     """The values of one task, by label."""
 
-    def __init__(self, config: Fields) -> None:
+    def __init__(self, config: JsonObject) -> None:
         entries = rows_of(config.get("metric_list"))
         self._chosen = {str(entry.get("metric")): entry.get("aggregation") for entry in entries}
         self.sums: dict[str, list[Any]] = {}
@@ -148,7 +147,7 @@ class LoggedTask(NamedTuple):
     benchmark: str
     model: str
     timestamp: float
-    config: Fields
+    config: JsonObject
     request: str
 
 
@@ -180,7 +179,7 @@ class Samples:
         self._answered = Seen()
         self._pipelines: dict[str, _Pipeline] = {}
         self._place = digest("lm_eval", task.model.encode(), task.name.encode())
-        facets: Fields = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
+        facets: JsonObject = {"model_id": task.model, "prompt_template": PROMPT, "sampling": {}}
         self._metadata = {**facets, "benchmark": task.benchmark}
         self._item_metadata = {
             "benchmark": task.benchmark,
@@ -208,7 +207,7 @@ class Samples:
                 elif line.strip():
                     self.rejected.append(f"{self.part.file.name}:{number}")
 
-    def _read_slowly(self, line: bytes) -> tuple[Any, Fields | None]:
+    def _read_slowly(self, line: bytes) -> tuple[Any, JsonObject | None]:
         """A line with other metrics than the last one, unknown fields, or numbers that JSON has not; None for what is
         not a sample."""
         try:
@@ -236,7 +235,7 @@ class Samples:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None, None
 
-    def _case(self, sample: Any, more: Fields | None) -> ForeignCase | None:
+    def _case(self, sample: Any, more: JsonObject | None) -> ForeignCase | None:
         """The case; None if its document has been read with this filter."""
         number, name = sample.doc_id, sample.filter
         pipeline = self._pipelines.get(name)
@@ -255,11 +254,11 @@ class Samples:
         return ForeignCase(item, response, evaluations)
 
     def _item_and_response(
-        self, sample: Any, id: str, key: str, rest: Fields | None
-    ) -> tuple[Fields, Response]:
+        self, sample: Any, id: str, key: str, rest: JsonObject | None
+    ) -> tuple[JsonObject, Response]:
         asked = self._asking.of(sample)
         hashes = ("doc_hash", "prompt_hash", "target_hash")
-        source: Fields = {name: getattr(sample, name) for name in hashes}
+        source: JsonObject = {name: getattr(sample, name) for name in hashes}
         source |= {**(rest or {}), **asked.more}
         self._odd["empty"] += not asked.text and not asked.is_likelihood
         response = Response(
@@ -277,7 +276,7 @@ class Samples:
         )
         return self._item(sample, id, asked), response
 
-    def _item(self, sample: Any, id: str, asked: AskedDocument) -> Fields:
+    def _item(self, sample: Any, id: str, asked: AskedDocument) -> JsonObject:
         data = {
             "question": asked.question,
             "doc": sample.doc,
@@ -309,7 +308,7 @@ class Samples:
         self, sample: Any, pipeline: _Pipeline, id: str, answered: str
     ) -> list[Evaluation]:
         filtered = sample.filtered_resps
-        details: Fields = {}
+        details: JsonObject = {}
         invalid = False
         if filtered and type(filtered[0]) is str and self._asking.generates:
             invalid = filtered[0] == INVALID and filtered.count(INVALID) == len(filtered)

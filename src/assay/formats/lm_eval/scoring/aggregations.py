@@ -20,14 +20,9 @@ from assay.formats.lm_eval.scoring.corpora import (
     ter,
 )
 from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
-from assay.formats.lm_eval.tasks.definition import (
-    Definition,
-    Fields,
-    Hook,
-    call_hook,
-    registered_value,
-)
+from assay.formats.lm_eval.tasks.definition import Definition, Hook, call_hook, registered_value
 from assay.interfaces import IntArray
+from assay.records import JsonObject
 
 Items = Sequence[Any]
 NOT_FINITE = "float"  # {"float": "nan"} stands for a number that JSON has not
@@ -141,7 +136,7 @@ def acc_all_stderr(items: Items) -> float:
     return mean_stderr(_questions(items, lambda idx: idx["question"]))
 
 
-def _questions(items: Items, key: Callable[[Fields], Any]) -> list[int]:
+def _questions(items: Items, key: Callable[[JsonObject], Any]) -> list[int]:
     right: dict[Any, bool] = {}
     for judgement, doc in items:
         name = key(doc["idx"])

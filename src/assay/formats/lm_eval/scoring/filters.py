@@ -13,17 +13,17 @@ from typing import Any
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
-    Fields,
     call_hook,
     once,
     registered_value,
     value_of_key,
 )
+from assay.records import JsonObject
 
 Answers = Iterable[Any]
-Docs = Sequence[Fields]
+Docs = Sequence[JsonObject]
 Step = Callable[[Answers, Docs], Answers]
-DEFAULT: list[Fields] = [{"name": "none", "filter": [{"function": "take_first"}]}]
+DEFAULT: list[JsonObject] = [{"name": "none", "filter": [{"function": "take_first"}]}]
 
 
 def filtered_responses(
@@ -61,7 +61,7 @@ def _pipelines(definition: Definition, *, sound: bool = False) -> dict[str, list
     return made
 
 
-def _step(definition: Definition, keys: Fields, sound: bool) -> Step:
+def _step(definition: Definition, keys: JsonObject, sound: bool) -> Step:
     params = {key: value_of_key(value) for key, value in keys.items() if key != "function"}
     named = keys["function"]
     what = f"the filter {named} of {definition.task}"

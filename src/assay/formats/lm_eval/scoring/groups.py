@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Fields, TaskMember, leaves
+from assay.formats.lm_eval.tasks.definition import TaskMember, leaves
+from assay.records import JsonObject
 
 Key = tuple[str, str]  # metric, filter
 
@@ -57,7 +58,7 @@ def groups(members: Sequence[TaskMember]) -> Iterator[TaskMember]:
             yield from groups(member.members)
 
 
-def _pipelines(entry: Fields, present: Iterable[TaskNumbers]) -> list[str]:
+def _pipelines(entry: JsonObject, present: Iterable[TaskNumbers]) -> list[str]:
     listed = entry.get("filter_list")
     if listed is None:
         keys = {key for task in present for key in task.values}

@@ -19,7 +19,7 @@ from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
-from assay.formats.lm_eval.tasks.definition import Fields
+from assay.records import JsonObject
 from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
 from assay.text.error_rate import distance
 from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
@@ -68,7 +68,7 @@ def _f1(
     average: str | None = "binary",
     pos_label: int = 1,
     labels: Sequence[int] | None = None,
-) -> Fields:
+) -> JsonObject:
     guesses, golds = [*map(int, predictions)], [*map(int, references)]
     if labels is not None and average == "micro":
         raise ValueError("f1 has no micro average over some of the labels")
@@ -93,13 +93,13 @@ def _rouge(
     rouge_types: Sequence[str] = ("rouge1", "rouge2", "rougeL", "rougeLsum"),
     use_aggregator: bool = True,
     use_stemmer: bool = False,
-) -> Fields:
+) -> JsonObject:
     """F-measures; of several references the best. The aggregate is the middle of a bootstrap of means, which depends on
     a random state: here that at the start of the harness's run."""
     listed = [[gold] if isinstance(gold, str) else gold for gold in references]
     pairs = list(zip(predictions, listed, strict=True))
     generator = np.random.RandomState(_SEED)
-    made: Fields = {}
+    made: JsonObject = {}
     for kind in rouge_types:
         scores = np.array([_best_overlap(kind, *pair, use_stemmer) for pair in pairs])
         made[kind] = scores.tolist()
@@ -126,7 +126,7 @@ def _overlap(kind: str, text: str, reference: str, stem: bool) -> float:
     return rouge_n(ours, theirs, int(kind.removeprefix("rouge"))).f1
 
 
-def _bleu(predictions: Sequence[str], references: Sequence[Any], max_order: int = 4) -> Fields:
+def _bleu(predictions: Sequence[str], references: Sequence[Any], max_order: int = 4) -> JsonObject:
     require_sacrebleu()
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
@@ -189,7 +189,7 @@ def _sandbox_level() -> Any:
     return level_here(sandbox == "weak")
 
 
-def _outcome(task: int, number: int, verdict: Any) -> tuple[int, Fields]:
+def _outcome(task: int, number: int, verdict: Any) -> tuple[int, JsonObject]:
     result = "passed" if verdict.passed else f"failed: {'; '.join(verdict.problems)}"
     passed = bool(verdict.passed)
     outcome = {"task_id": task, "passed": passed, "result": result, "completion_id": number}

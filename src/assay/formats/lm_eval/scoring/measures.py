@@ -13,12 +13,12 @@ import numpy as np
 from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
-    Fields,
     Hook,
     once,
     registered_value,
     value_of_key,
 )
+from assay.records import JsonObject
 
 Measure = Callable[..., Any]
 DEFAULTS = {
@@ -63,7 +63,7 @@ class MetricEntry(msgspec.Struct, kw_only=True):
 
     name: str
     measure: Measure | None
-    params: Fields
+    params: JsonObject
     aggregation: str | Hook | None
     higher_is_better: bool | None
 
@@ -90,11 +90,11 @@ def _entries(definition: Definition) -> dict[str, MetricEntry]:
     return {entry.name: entry for entry in made}
 
 
-def _name(entry: Fields) -> str | None:
+def _name(entry: JsonObject) -> str | None:
     return entry["metric"] if isinstance(entry.get("metric"), str) else None
 
 
-def _entry(definition: Definition, entry: Fields) -> MetricEntry:
+def _entry(definition: Definition, entry: JsonObject) -> MetricEntry:
     if "metric" not in entry:
         raise UserError("an entry of metric_list has no `metric`", where=definition.file)
     metric = entry["metric"]
@@ -115,7 +115,7 @@ def _entry(definition: Definition, entry: Fields) -> MetricEntry:
     )
 
 
-def _measure(definition: Definition, name: str, entry: Fields) -> Measure:
+def _measure(definition: Definition, name: str, entry: JsonObject) -> Measure:
     if name in AGGREGATIONS and entry.get("hf_evaluate") is not True:
         return {"exact_match": _exact_match, "bypass": _nothing}.get(name, _pair)
     own = registered_value(definition, "metric", name)
@@ -136,7 +136,7 @@ def _nothing(items: list[Any]) -> None:
     return None
 
 
-def _exact_match(**params: Any) -> Fields:
+def _exact_match(**params: Any) -> JsonObject:
     return exact_match(**params)
 
 
@@ -147,7 +147,7 @@ def exact_match(
     ignore_case: bool = False,
     ignore_punctuation: bool = False,
     ignore_numbers: bool = False,
-) -> Fields:
+) -> JsonObject:
     """Return the share of predictions that equal their references, as numpy compares texts: NUL characters at the end do
     not count, and a text that is longer in lower case is cut."""
     sides: list[Any] = [predictions, references]

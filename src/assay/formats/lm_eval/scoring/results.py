@@ -14,10 +14,11 @@ from assay.formats.lm_eval.facade.importing import Sandbox, code_runs_in
 from assay.formats.lm_eval.scoring.aggregations import NOT_FINITE
 from assay.formats.lm_eval.scoring.filters import filtered_responses
 from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, call_hook
+from assay.formats.lm_eval.tasks.definition import Definition, call_hook
+from assay.records import JsonObject
 
 WRONG = -100  # the harness's number of a choice that does not exist
-Values = Fields
+Values = JsonObject
 # Where `sound` gives another number, and why:
 # references: of several references the harness only asks whether any scores above 0; the best score is right
 # first document: the harness decides by the first document whether targets are lists; each document should
@@ -29,7 +30,7 @@ Values = Fields
 
 def results(
     definition: Definition,
-    doc: Fields,
+    doc: JsonObject,
     target: Any,
     choices: list[str] | None,
     answers: Sequence[Any],
@@ -88,7 +89,7 @@ class _FilteredAnswers:
     def __init__(
         self,
         definition: Definition,
-        doc: Fields,
+        doc: JsonObject,
         target: Any,
         choices: list[str] | None,
         given: list[Any],

@@ -10,8 +10,7 @@ import msgspec
 
 from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.facade.sources import install_line
-
-Fields = dict[str, Any]  # the keys of a YAML file, a document, parameters
+from assay.records import JsonObject
 
 
 class Hook:
@@ -62,10 +61,10 @@ class Hook:
 
 
 OutputType = Literal["generate_until", "multiple_choice", "loglikelihood", "loglikelihood_rolling"]
-Template = str | int | list[Any] | Fields | Hook | None
+Template = str | int | list[Any] | JsonObject | Hook | None
 
 
-def default_generation(until: str = "\n\n") -> Fields:
+def default_generation(until: str = "\n\n") -> JsonObject:
     """Return how the harness generates where a task does not say it."""
     return {"temperature": 0.0, "do_sample": False, "max_gen_toks": 256, "until": [until]}
 
@@ -77,7 +76,7 @@ class FewShotKeys(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     split: str | None = None
     process_docs: Hook | None = None
     fewshot_indices: list[int] | None = None
-    samples: list[Fields] | Hook | None = None
+    samples: list[JsonObject] | Hook | None = None
     doc_to_text: Template = None
     doc_to_choice: Template = None
     doc_to_target: Template = None
@@ -95,7 +94,7 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=
     task_alias: str | None = None
     dataset_path: str | None = None
     dataset_name: str | None = None
-    dataset_kwargs: Fields | None = None
+    dataset_kwargs: JsonObject | None = None
     custom_dataset: Hook | None = None
     training_split: str | None = None
     validation_split: str | None = None
@@ -115,15 +114,15 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, dict=
     fewshot_delimiter: str = "\n\n"
     fewshot_config: FewShotKeys = msgspec.field(default_factory=FewShotKeys)
     num_fewshot: int | None = None
-    metric_list: list[Fields] | None = None
+    metric_list: list[JsonObject] | None = None
     output_type: OutputType = "generate_until"
-    generation_kwargs: Fields | None = None
+    generation_kwargs: JsonObject | None = None
     repeats: int = 1
-    filter_list: list[Fields] | None = None
+    filter_list: list[JsonObject] | None = None
     should_decontaminate: bool = False
     doc_to_decontamination_query: str | None = None
     gen_prefix: str | None = None
-    metadata: Fields = {}
+    metadata: JsonObject = {}
 
 
 class TaskDocument(msgspec.Struct, kw_only=True):
@@ -136,7 +135,7 @@ class TaskDocument(msgspec.Struct, kw_only=True):
     """
 
     id: int
-    doc: Fields
+    doc: JsonObject
     target: Any
     choices: list[str] | None = None
     requests: list["TaskRequest"]
@@ -149,7 +148,7 @@ class TaskRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     after the messages; `rolling`: of a whole text."""
 
     messages: list[dict[str, str]]
-    params: Fields = {}
+    params: JsonObject = {}
     continuation: str | None = None
     rolling: bool = False
 
@@ -161,7 +160,7 @@ class TaskMember(msgspec.Struct, kw_only=True):
     alias: str | None = None
     definition: Definition | None = None
     members: list["TaskMember"] = []
-    aggregate: list[Fields] = []
+    aggregate: list[JsonObject] = []
     version: Any = None
 
 
@@ -214,7 +213,7 @@ def registered_value(definition: Definition, kind: str, name: str) -> Any:
 
 def once(definition: Definition, make: Callable[[Definition], T]) -> T:
     """Return what `make` makes of a definition, made once: definitions are not changed after they are read."""
-    kept: Fields = vars(definition)
+    kept: JsonObject = vars(definition)
     if make.__name__ not in kept:
         kept[make.__name__] = make(definition)
     return kept[make.__name__]

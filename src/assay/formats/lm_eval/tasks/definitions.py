@@ -9,9 +9,10 @@ from typing import Any
 
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.errors import UserError
-from assay.formats.lm_eval.tasks.definition import Definition, Fields, TaskMember, leaves
+from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
 from assay.formats.lm_eval.tasks.index import IndexEntry, Progress, TaskIndex, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
+from assay.records import JsonObject
 
 _GROUP_KEYS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata"}
 
@@ -20,7 +21,7 @@ def members(
     names: Sequence[str],
     *,
     include_path: Sequence[str | Path] = (),
-    overrides: Fields | None = None,
+    overrides: JsonObject | None = None,
     progress: Progress | None = None,
 ) -> list[TaskMember]:
     """Return what the names stand for, in their order. A tag stands for its tasks, a pattern for all names that match it.
@@ -113,13 +114,13 @@ def _check_shared(items: Sequence[TaskMember]) -> None:
 class _Build:
     """Members of one request; each YAML file is read once."""
 
-    def __init__(self, whole: TaskIndex, overrides: Fields) -> None:
+    def __init__(self, whole: TaskIndex, overrides: JsonObject) -> None:
         self.whole = whole
         self.overrides = overrides
-        self.parsed: dict[Path, Fields] = {}
+        self.parsed: dict[Path, JsonObject] = {}
         self.open: list[str] = []  # groups that are being built, the outermost first
 
-    def entry(self, entry: IndexEntry, outer: Fields) -> list[TaskMember]:
+    def entry(self, entry: IndexEntry, outer: JsonObject) -> list[TaskMember]:
         """`outer`: keys that a group sets for its tasks."""
         if entry.kind == "tag":
             tasks = [self.whole.entries.get(name) for name in entry.members]
@@ -129,12 +130,12 @@ class _Build:
             return [self.group(entry.name, keys, outer, entry.file)]
         return [self.task({**keys, **outer}, entry.file)]
 
-    def task(self, keys: Fields, file: str) -> TaskMember:
+    def task(self, keys: JsonObject, file: str) -> TaskMember:
         task = definition(keys, file, self.overrides)
         version = task.metadata.get("version")
         return TaskMember(name=task.task, alias=task.task_alias, definition=task, version=version)
 
-    def group(self, name: str, keys: Fields, outer: Fields, file: str) -> TaskMember:
+    def group(self, name: str, keys: JsonObject, outer: JsonObject, file: str) -> TaskMember:
         if name in self.open:
             raise UserError(
                 f"the group {name!r} is a member of itself: {' › '.join([*self.open, name])}",
@@ -156,7 +157,7 @@ class _Build:
             version=fields_of(keys.get("metadata")).get("version"),
         )
 
-    def member(self, item: Any, group: str, outer: Fields, file: str) -> list[TaskMember]:
+    def member(self, item: Any, group: str, outer: JsonObject, file: str) -> list[TaskMember]:
         """Return what a line of a group's list stands for: a name, a name with keys, or a group or task that is written
         there."""
         keys = fields_of(item) if isinstance(item, dict) else {"task": item}

@@ -15,7 +15,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.formats.lm_eval.facade.sources import installed_tasks, missing
-from assay.formats.lm_eval.tasks.definition import Fields
+from assay.records import JsonObject
 from assay.store.files import state_folder, write_file
 
 Kind = Literal["task", "group", "tag", "class"]
@@ -149,7 +149,7 @@ def _make(root: Path, progress: Progress | None) -> _StoredIndex:
 
     stamp = _stamp(root)
     files = sorted(path for path in _files(str(root)) if path.endswith(".yaml"))
-    parsed: dict[Path, Fields] = {}
+    parsed: dict[Path, JsonObject] = {}
     entries: dict[str, IndexEntry] = {}
     broken: list[BrokenFile] = []
     for number, file in enumerate(files):
@@ -174,7 +174,7 @@ def _make(root: Path, progress: Progress | None) -> _StoredIndex:
     return made
 
 
-def _add(entries: dict[str, IndexEntry], keys: Fields, file: str) -> None:
+def _add(entries: dict[str, IndexEntry], keys: JsonObject, file: str) -> None:
     entry = entry_of(keys, file)
     if entry is None or entry.name in entries:  # the first file of a folder has the name
         return
@@ -184,7 +184,7 @@ def _add(entries: dict[str, IndexEntry], keys: Fields, file: str) -> None:
         of_tag.members = tuple(sorted({*of_tag.members, entry.name}))
 
 
-def entry_of(keys: Fields, file: str) -> IndexEntry | None:
+def entry_of(keys: JsonObject, file: str) -> IndexEntry | None:
     """Return what the keys of a file define; None for a fragment."""
     kind: Kind = "class" if "class" in keys else "task"
     if "group" in keys and kind == "task":
@@ -207,7 +207,7 @@ def _several(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _describe(entry: IndexEntry, keys: Fields) -> None:
+def _describe(entry: IndexEntry, keys: JsonObject) -> None:
     """Say what a task asks, and what it needs."""
     from assay.formats.lm_eval.tasks.task_keys import packages, refusal
 

@@ -17,15 +17,15 @@ from assay.formats.lm_eval.facade.sources import ALWAYS, PACKAGE, reach, source
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
     FewShotKeys,
-    Fields,
     Hook,
     OutputType,
     default_generation,
 )
 from assay.parameters import nearest
+from assay.records import JsonObject
 
 # files that were read already, so that many can include one
-Parsed = MutableMapping[Path, Fields]
+Parsed = MutableMapping[Path, JsonObject]
 _Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -40,7 +40,7 @@ def _hook(loader: _Loader, node: yaml.Node) -> Hook:
 _Loader.add_constructor("!function", _hook)
 
 
-def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None) -> Fields:
+def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = None) -> JsonObject:
     """Return the file's keys over those of the files that it includes, in their order; nothing is merged more deeply.
 
     As in the harness a file may be included once only, even where two paths lead to it.
@@ -61,12 +61,12 @@ def load(file: Path, parsed: Parsed | None = None, visited: set[Path] | None = N
 
 
 def with_includes(
-    keys: Fields, file: Path, parsed: Parsed, visited: set[Path] | None = None
-) -> Fields:
+    keys: JsonObject, file: Path, parsed: Parsed, visited: set[Path] | None = None
+) -> JsonObject:
     """Return keys that stand in `file`, over those of the files that they include."""
     keys = dict(keys)
     visited = {file} if visited is None else visited
-    merged: Fields = {}
+    merged: JsonObject = {}
     for name in _several(keys.pop("include", [])):
         if not isinstance(name, str):
             raise UserError(f"include {name!r} is not the name of a file", where=str(file))
@@ -82,7 +82,7 @@ def _several(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-def _keys_in(file: Path) -> Fields:
+def _keys_in(file: Path) -> JsonObject:
     loader = _Loader(file.read_bytes())
     loader.folder = str(file.parent)
     try:
@@ -97,7 +97,7 @@ def _keys_in(file: Path) -> Fields:
         loader.dispose()
     if not isinstance(keys, dict):
         raise UserError("the file has no keys", where=str(file))
-    return cast("Fields", keys)
+    return cast("JsonObject", keys)
 
 
 def hooks_in(value: Any) -> Iterator[Hook]:
@@ -112,7 +112,7 @@ def hooks_in(value: Any) -> Iterator[Hook]:
             yield from hooks_in(part)
 
 
-def refusal(keys: Fields) -> str:
+def refusal(keys: JsonObject) -> str:
     """Return why a task of these keys cannot run on any machine; "" if it can."""
     for hook in hooks_in(dict(keys)):
         problem = source(hook.file).problem if hook.file else ""
@@ -128,7 +128,7 @@ def refusal(keys: Fields) -> str:
     return ""
 
 
-def packages(keys: Fields) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def packages(keys: JsonObject) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the packages that a task's hooks import besides Python's and Assay's own, and the metrics that they take from
     the hub and that are not computed here."""
     modules: set[str] = set()
@@ -153,7 +153,7 @@ _FEW_SHOT = {name: name for name in FewShotKeys.__struct_fields__} | {"split": "
 _NOT_INHERITED = {"sampler", "samples", "fewshot_indices"}
 
 
-def definition(keys: Fields, file: str, overrides: Fields) -> Definition:
+def definition(keys: JsonObject, file: str, overrides: JsonObject) -> Definition:
     """Return what the keys of a task define, with what a caller changes."""
     keys = {key: deepcopy(value) for key, value in keys.items() if key not in _STRUCTURE}
     where = f"{keys.get('task')} ({file})" if file else str(keys.get("task"))
@@ -170,7 +170,7 @@ def definition(keys: Fields, file: str, overrides: Fields) -> Definition:
     return task
 
 
-def _override(keys: Fields, overrides: Fields) -> dict[str, tuple[Any, Any]]:
+def _override(keys: JsonObject, overrides: JsonObject) -> dict[str, tuple[Any, Any]]:
     """Put whole keys of a caller in place; return what they change."""
     changes: dict[str, tuple[Any, Any]] = {}
     for key, value in overrides.items():
@@ -184,7 +184,7 @@ def _override(keys: Fields, overrides: Fields) -> dict[str, tuple[Any, Any]]:
     return changes
 
 
-def _class_keys(keys: Fields, where: str) -> Fields:
+def _class_keys(keys: JsonObject, where: str) -> JsonObject:
     """Return the keys of its class; of the YAML file the harness takes the name only."""
     if reason := refusal(keys):
         raise UserError(f"the task {keys.get('task')!r} cannot run: {reason}", where=where)
@@ -195,7 +195,7 @@ def _class_keys(keys: Fields, where: str) -> Fields:
     }
 
 
-def _metadata(value: Any, file: str) -> Fields:
+def _metadata(value: Any, file: str) -> JsonObject:
     kept = {**value} if isinstance(value, dict) else {"_metadata": value}
     return ({} if value is None else kept) | ({"config_source": file} if file else {})
 
@@ -207,16 +207,16 @@ def _update(
         return
     if not isinstance(values, Mapping):
         raise UserError(f"{key} must have keys and values, not {values!r}", where=where)
-    for name, value in cast("Fields", values).items():
+    for name, value in cast("JsonObject", values).items():
         if name not in target or target[name] != value:
             changes[f"{key}.{name}"] = (target.get(name), value)
         target[name] = value
 
 
-def _with_defaults(keys: Fields, where: str) -> Definition:
+def _with_defaults(keys: JsonObject, where: str) -> Definition:
     few_shot = keys.pop("fewshot_config", None) or {}
     _check_shape(few_shot, dict, "fewshot_config", where)
-    present: Fields = {name: value for name, value in keys.items() if value is not None}
+    present: JsonObject = {name: value for name, value in keys.items() if value is not None}
     task = Definition(**present)
     task.unsafe_code = keys.get("unsafe_code", False) is not False
     _check(task, where)

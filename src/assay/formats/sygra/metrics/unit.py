@@ -19,7 +19,7 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     built_in,
 )
-from assay.records import JsonObject
+from assay.records import JsonMapping, JsonObject
 from assay.scorers.edit_similarity import ratio
 from assay.scorers.within_box import contains
 from assay.text.normalise import normaliser
@@ -60,7 +60,7 @@ class _BuiltIn(BuiltIn, BaseUnitMetric):
 
 
 def _as_object(value: Any) -> JsonObject:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"value": value}
+    return cast("JsonObject", value) if isinstance(value, dict) else {"value": value}
 
 
 _metric = partial(built_in, UnitMetricRegistry)
@@ -92,11 +92,7 @@ def _normaliser(case_sensitive: bool, normalize_whitespace: bool) -> Callable[[s
 
 def _text(value: Any, key: str | None) -> Any:
     """Without a key the whole value, as Python writes it."""
-    return (
-        cast("dict[str, Any]", value).get(key, "")
-        if key and isinstance(value, dict)
-        else str(value)
-    )
+    return cast("JsonObject", value).get(key, "") if key and isinstance(value, dict) else str(value)
 
 
 @_metric("exact_match", "Exact Match", "Whether two texts are equal once made comparable")
@@ -210,7 +206,7 @@ class ActionWithinBboxMetric(_BuiltIn):
             return False, details
         try:
             x, y = float(predicted[self.predicted_x_key]), float(predicted[self.predicted_y_key])
-            return contains(cast("Mapping[str, Any]", box), x, y), details
+            return contains(cast("JsonMapping", box), x, y), details
         except (KeyError, TypeError, ValueError):
             return False, details
 
