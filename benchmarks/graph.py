@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from assay.server import Options as ServerOptions
-from assay.server import running
+from assay.server import Options as ServerOptions, running
 from benchmarks.engine import CONCURRENCY, run_flow, write_dataset
 from benchmarks.measure import Line, child
 

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from assay.analysis.diff.diff import diff
     from assay.analysis.judge.calibrate import calibrate
     from assay.analysis.judge.label import Labelling, label
-    from assay.analysis.look.benchmarks import list_benchmarks as benchmarks_list
-    from assay.analysis.look.benchmarks import pull_benchmarks as benchmarks_pull
+    from assay.analysis.look.benchmarks import (
+        list_benchmarks as benchmarks_list,
+        pull_benchmarks as benchmarks_pull,
+    )
     from assay.analysis.look.convert import convert
     from assay.analysis.look.dataset import dataset_add, dataset_ls, dataset_show, dataset_verify
     from assay.analysis.look.export import export
     from assay.analysis.look.ls import ls
-    from assay.analysis.look.plugins import list_plugins as list  # noqa: A004
-    from assay.analysis.look.plugins import show
-    from assay.analysis.look.sql import frame, sql
-    from assay.analysis.look.sql import sql as query
+    from assay.analysis.look.plugins import (
+        list_plugins as list,  # noqa: A004
+        show,
+    )
+    from assay.analysis.look.sql import frame, sql, sql as query
     from assay.analysis.look.status import status
     from assay.analysis.look.trace import trace
     from assay.analysis.rank.rank import rank
@@ -51,8 +54,7 @@ if TYPE_CHECKING:
     from assay.engine.place import evaluation
     from assay.engine.run.run import Runner
     from assay.examples import init
-    from assay.models.local import local_models as local_list
-    from assay.models.local import pull as local_pull
+    from assay.models.local import local_models as local_list, pull as local_pull
     from assay.reading import Paths
     from assay.registry import dataset, metric, model, prompt, reader, scorer, task, writer
     from assay.reports.sheet import Sheet, save, sheet

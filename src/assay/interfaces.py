@@ -21,9 +21,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from assay.records import EvaluationOutcome, Item, JsonMapping, JsonObject, ResponseOutcome
-from assay.records import Log as Log
-from assay.records import Store as Store
+from assay.records import (
+    EvaluationOutcome,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Log as Log,
+    ResponseOutcome,
+    Store as Store,
+)
 
 Message = JsonObject
 Scale = tuple[

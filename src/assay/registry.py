@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from assay.errors import UserError
-from assay.parameters import add_group
-from assay.parameters import by_keyword as by_keyword
-from assay.parameters import check_name as check_name
-from assay.parameters import check_params as check_params
-from assay.parameters import nearest as nearest
-from assay.parameters import parameters as parameters
+from assay.parameters import (
+    add_group,
+    by_keyword as by_keyword,
+    check_name as check_name,
+    check_params as check_params,
+    nearest as nearest,
+    parameters as parameters,
+)
 from assay.records import JsonMapping
 from assay.usercode import load_file, marks_of
 

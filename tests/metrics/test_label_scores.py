@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.metrics.label_scores import ACTUAL, PREDICTED, label_scores
 from assay.metrics.step_efficiency import step_efficiency

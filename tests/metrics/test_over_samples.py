@@ -5,8 +5,7 @@ from statistics import mean as average
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import hypergeom
 
 from assay.engine.aggregate.measure import Sample, bind_metric, measure

@@ -7,8 +7,7 @@ from typing import Any, get_args
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay import registry
 from assay.engine.aggregate.measure import Sample, bind_metric, measure

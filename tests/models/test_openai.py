@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.errors import AssayError, CallError, LaneError, PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Request

@@ -5,8 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.models._plain_http import AnswerTooLarge, BrokenConnection, PlainClient
 

@@ -12,8 +12,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.errors import CallError, LaneError, PermanentError, TransientError, UserError
 from assay.interfaces import Completion, Request
@@ -21,10 +20,8 @@ from assay.models._failures import model_names
 from assay.models._google_token import private_numbers, signature
 from assay.models._responses import read_response
 from assay.models.azure import azure
-from assay.models.bedrock import bedrock
-from assay.models.bedrock import read_answer as read_bedrock
-from assay.models.gemini import gemini
-from assay.models.gemini import read_answer as read_gemini
+from assay.models.bedrock import bedrock, read_answer as read_bedrock
+from assay.models.gemini import gemini, read_answer as read_gemini
 from assay.models.openai import openai
 from assay.models.vertex import vertex
 from tests.models.fake_providers import Asked, Fake, faked

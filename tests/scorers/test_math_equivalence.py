@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import sympy
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.errors import UserError
 from assay.interfaces import Score

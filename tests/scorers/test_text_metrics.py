@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.lib_ter import translation_edit_rate
 
@@ -72,8 +71,7 @@ def test_corpus_scores_are_sacrebleus(corpus: list[tuple[str, list[str]]]) -> No
 
 
 def corpus_score(scores: list[Score | None]) -> Any:
-    from assay.metrics.corpus_score import CORPUS
-    from assay.metrics.corpus_score import corpus_score as metric
+    from assay.metrics.corpus_score import CORPUS, corpus_score as metric
 
     made = group(*([0.0 if score is None else score.score] for score in scores))
     made.columns[CORPUS] = [

@@ -4,8 +4,7 @@ the Berkeley Function-Calling Leaderboard publishes."""
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.interfaces import Score
 from assay.records import Item, Response

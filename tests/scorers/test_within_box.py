@@ -4,8 +4,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.engine.evaluate.bind import bind_scorer
 from assay.formats.sygra.metrics.unit import differences

@@ -3,8 +3,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from assay.server import http as server_http
-from assay.server import stats
+from assay.server import http as server_http, stats
 
 BODY = b'{"messages":[{"role":"user","content":"What is 2+2?"}]}'
 

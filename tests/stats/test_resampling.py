@@ -5,16 +5,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.interfaces import Resampled
 from assay.stats import resampling
 from assay.stats.classification import area, binned_error
 from assay.stats.intervals import Interval, wilson
 from assay.stats.resampling import influences, statistic_interval
-from benchmarks.coverage import AREAS, AVERAGES, CALIBRATION, OTHERS, RARE_ROWS, Cell, covered
-from benchmarks.coverage import measured as of_metric
+from benchmarks.coverage import (
+    AREAS,
+    AVERAGES,
+    CALIBRATION,
+    OTHERS,
+    RARE_ROWS,
+    Cell,
+    covered,
+    measured as of_metric,
+)
 
 ALL = [*RARE_ROWS, *AVERAGES, *AREAS, *OTHERS, *CALIBRATION]
 

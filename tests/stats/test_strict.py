@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import beta
 
 from assay.stats.intervals import mean_interval, skewed_interval, wilson_of_items

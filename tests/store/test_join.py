@@ -1,8 +1,7 @@
 """Rows by value: `Lookup` and `group_rows` against plain Python."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.store.table.join import Lookup, group_rows
 

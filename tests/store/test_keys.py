@@ -1,8 +1,7 @@
 """Keys are on users' disks. A digest that changes here must come with a new `keys.FORMAT`, and makes all rows new."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.store import keys
 

@@ -4,8 +4,7 @@ import tracemalloc
 from array import array
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.store import keyset
 from assay.store.keys import short

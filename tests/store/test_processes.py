@@ -13,8 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric

@@ -4,8 +4,7 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from xxhash import xxh3_64_digest
 
 from assay.records import Manifest

@@ -1,8 +1,7 @@
 """No text between tags can end them, whatever it says."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.text import fences
 from assay.text.fences import fence_all, fenced_in, mark_in, mark_of, without_fenced

@@ -3,8 +3,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.text import json_stream
 from assay.text.json_stream import BrokenJson, json_entries, json_parts

@@ -5,8 +5,7 @@ import string
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.scorers.edit_similarity import similarity
 from assay.text.answers import without_reasoning

@@ -16,8 +16,7 @@ from assay.formats.lm_eval.scoring.results import results
 from assay.formats.lm_eval.tasks.definition import Definition, Hook, TaskDocument
 from tools.benchmark_matrix import python_reads
 from tools.benchmark_matrix.fields import Field, rows
-from tools.benchmark_matrix.jinja_reads import read as read_template
-from tools.benchmark_matrix.jinja_reads import read_choices
+from tools.benchmark_matrix.jinja_reads import read as read_template, read_choices
 from tools.benchmark_matrix.repair import apply, cause, guesses, repair
 
 HINTS: dict[str, list[Any]] = {  # what no reading of the code tells

@@ -9,7 +9,6 @@ import click
 
 from assay import api
 from assay.errors import UserError
-from assay.records import JsonObject
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -175,7 +174,7 @@ def completing(names: Callable[[click.Context], Iterable[str]]) -> Callable[...,
     return complete
 
 
-def overrides(settings: Sequence[str]) -> JsonObject:
+def overrides(settings: Sequence[str]) -> dict[str, Any]:
     """KEY=VALUE pairs, values as YAML would read them."""
     return dict(api.parse_override(setting) for setting in settings)
 
@@ -192,7 +191,7 @@ def facet_values(settings: Sequence[str]) -> dict[str, str]:
 
 def config_of(
     config: str | None, config_option: str | None, settings: Sequence[str], **options: Any
-) -> tuple[str, JsonObject]:
+) -> tuple[str, dict[str, Any]]:
     """The config that `config_options` name, and the other arguments of `api.experiment`, `plan` and `run`."""
     source = config or config_option
     if source is None or (config and config_option):

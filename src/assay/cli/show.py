@@ -5,8 +5,7 @@ import click
 from assay import api
 from assay.cli import verb
 from assay.cli._options import completing, include_path_option, option
-from assay.cli._output import format_option, print_json
-from assay.cli._output import show as show_value
+from assay.cli._output import format_option, print_json, show as show_value
 from assay.cli.list import ask_index, complete_kind
 
 

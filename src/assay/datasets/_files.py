@@ -14,8 +14,7 @@ from typing import IO, Any
 import msgspec
 
 from assay import reading
-from assay.errors import UserError, install_command
-from assay.records import JsonObject, decode_json
+from assay.sdk import JsonObject, UserError, decode_json, install_command
 
 _BLOCK = 1 << 17
 _strict = msgspec.json.Decoder().decode

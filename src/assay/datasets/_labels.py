@@ -14,9 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.errors import UserError
-from assay.records import JsonMapping, JsonObject
-from assay.registry import dataset, nearest
+from assay.sdk import JsonMapping, JsonObject, UserError, dataset, nearest
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
 

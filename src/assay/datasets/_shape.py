@@ -11,11 +11,8 @@ from typing import Any
 import msgspec
 
 from assay.config import DatasetConfig, SplitConfig
-from assay.errors import UserError
-from assay.records import JsonMapping, JsonObject
-from assay.registry import nearest
+from assay.sdk import JsonMapping, JsonObject, UserError, digest, nearest
 from assay.store.items import normalise
-from assay.store.keys import digest
 from assay.text.conversation import conversation_in
 from assay.text.messages import content_text
 from assay.text.template import expression, whole

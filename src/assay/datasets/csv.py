@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assay.datasets._files import bad_row, open_file
-from assay.records import JsonObject
-from assay.registry import dataset
+from assay.sdk import JsonObject, dataset
 
 LONGEST_FIELD = 1 << 30  # the library's own limit of 128 kB is shorter than many documents
 

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from assay.datasets._files import bad_row, row_of
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import dataset
+from assay.sdk import JsonObject, UserError, dataset
 
 
 @dataset

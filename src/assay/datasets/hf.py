@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.errors import UserError, install_command
-from assay.records import JsonObject
-from assay.registry import dataset, nearest
+from assay.sdk import JsonObject, UserError, dataset, install_command, nearest
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _TRUE = {"1", "ON", "YES", "TRUE"}

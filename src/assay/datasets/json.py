@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.datasets._files import bad_row, open_file, row_of
-from assay.records import JsonObject
-from assay.registry import dataset
+from assay.sdk import JsonObject, dataset
 from assay.text.json_stream import BrokenJson, json_entries
 
 

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assay.datasets._files import bad_row, json_value, open_file, row_of
-from assay.errors import UserError, install_command
-from assay.records import JsonObject
-from assay.registry import dataset
+from assay.sdk import JsonObject, UserError, dataset, install_command
 
 _AT_ONCE = 256
 

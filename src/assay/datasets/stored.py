@@ -12,9 +12,8 @@ import msgspec
 
 from assay import reading
 from assay.datasets._files import json_value, row_of
-from assay.errors import StoreError, UserError
-from assay.records import JsonObject, Manifest, manifest_sections
-from assay.registry import dataset, nearest
+from assay.records import manifest_sections
+from assay.sdk import JsonObject, Manifest, StoreError, UserError, dataset, nearest
 
 if TYPE_CHECKING:
     from assay.store.repositories import DatasetRepository

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from assay.datasets.csv import table
-from assay.records import JsonObject
-from assay.registry import dataset
+from assay.sdk import JsonObject, dataset
 
 
 @dataset

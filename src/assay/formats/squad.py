@@ -4,11 +4,9 @@ The ground truth may be a list of answers, `{"text": [...], "answer_start": [...
 empty list is a question that cannot be answered: then only the empty answer is right, as in SQuAD 2.0.
 """
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers.exact_match import exact_match as core_exact_match
 from assay.scorers.f1 import f1 as core_f1
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.expected import answers_listed
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Values
-from assay.records import is_number
+from assay.sdk import FloatArray, Group, Values, is_number
 from assay.stats.intervals import item_contributions, item_weights
 
 DETAILS = "detailed_results."

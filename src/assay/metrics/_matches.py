@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, IntArray
+from assay.sdk import FloatArray, Group, IntArray
 
 COLUMNS = ["players", "seat", "outcome"]
 NO_MATCH = "these rows are not matches: they have no `players`"

@@ -5,8 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, IntArray, Values
-from assay.records import JsonObject, is_number
+from assay.sdk import FloatArray, Group, IntArray, JsonObject, Values, is_number
 from assay.stats.intervals import Interval, item_contributions, quantile_interval
 
 

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
-from assay.records import JsonObject
+from assay.sdk import FloatArray, Group, IntArray, JsonObject, Mask, Values
 
 Positive = Annotated[int, Meta(ge=1)]
 Counts = IntArray

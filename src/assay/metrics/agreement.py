@@ -5,11 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Values
-from assay.records import JsonObject
-from assay.registry import metric
-from assay.stats.agreement import Coefficient, Level
-from assay.stats.agreement import agreement as agreement_of
+from assay.sdk import FloatArray, Group, JsonObject, Values, metric
+from assay.stats.agreement import Coefficient, Level, agreement as agreement_of
 
 VOTES = "detailed_results.votes"
 

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.interfaces import Group, Values
-from assay.records import JsonMapping
-from assay.registry import metric
+from assay.sdk import Group, JsonMapping, Values, metric
 from assay.stats.classification import area
 
 ACTUAL = "detailed_results.expected"

@@ -4,9 +4,8 @@ from math import comb
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Mask, Values
 from assay.metrics._samples import Counts, Positive, over_items, too_few, with_short_items
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, Mask, Values, metric
 
 
 @metric

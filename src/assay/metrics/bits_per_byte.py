@@ -2,10 +2,9 @@
 
 import math
 
-from assay.interfaces import Group, Values
 from assay.metrics._likelihoods import numbers, per_item_sums
 from assay.metrics.perplexity import COLUMNS
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(columns=COLUMNS, verdicts=False, lower_is_better=True, scale=(0, None))

@@ -1,8 +1,7 @@
 """How far the probabilities of choices are from the truth."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._likelihoods import DETAILS, mean_of
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(columns=[f"{DETAILS}brier"], verdicts=False, lower_is_better=True, scale=(0, 2))

@@ -5,9 +5,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, Mask, Values
 from assay.metrics._likelihoods import DETAILS, numbers
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, Mask, Values, metric
 from assay.stats.classification import binned_error
 
 

@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
-from assay.records import JsonObject
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, JsonObject, Resampled, Values, metric
 from assay.text.translation import corpus, signature
 
 CORPUS = "detailed_results.corpus"

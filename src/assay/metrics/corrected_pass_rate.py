@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.interfaces import Group, Values
-from assay.records import JsonObject
-from assay.registry import metric
+from assay.sdk import Group, JsonObject, Values, metric
 from assay.stats.correction import Confusion, CorrectedRate, from_labels, rogan_gladen, worth
 from assay.store.keys import short
 

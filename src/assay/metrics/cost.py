@@ -1,8 +1,7 @@
 """What the responses cost."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import columns, once, statistics
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(columns=columns("cost"), verdicts=False, lower_is_better=True, scale=(0, None))

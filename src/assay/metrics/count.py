@@ -1,7 +1,6 @@
 """How many rows there are."""
 
-from assay.interfaces import Group, Values
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(scale=(0, None))

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, Pair, pairs_of, seats_of
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 from assay.stats.elo import elo as ratings
 from assay.stats.intervals import codes_of
 from assay.stats.matches import Matches, counted, pieces

@@ -1,8 +1,7 @@
 """How undecided a model is between choices."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._likelihoods import DETAILS, mean_of
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(columns=[f"{DETAILS}entropy"], verdicts=False, scale=(0, None))

@@ -4,9 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Resampled, Values
-from assay.records import JsonMapping, JsonObject
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, JsonMapping, JsonObject, Resampled, Values, metric
 from assay.stats.classification import harmonic_mean, mean_ratio
 from assay.stats.resampling import of_cells
 

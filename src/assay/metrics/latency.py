@@ -1,8 +1,7 @@
 """How long the responses took."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import Statistic, columns, statistics
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(columns=columns("inference_time"), verdicts=False, lower_is_better=True, scale=(0, None))

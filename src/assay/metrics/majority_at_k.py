@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from msgspec.json import Encoder
 
-from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._samples import Counts, Positive, over_items, too_few
-from assay.records import JsonMapping
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, JsonMapping, Values, metric
 
 _text = Encoder(order="sorted").encode
 

@@ -1,7 +1,6 @@
 """The highest score."""
 
-from assay.interfaces import Group, Values
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric

@@ -1,7 +1,6 @@
 """The mean score."""
 
-from assay.interfaces import Group, Values
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 from assay.stats.intervals import item_contributions, item_weights
 
 

@@ -1,8 +1,7 @@
 """The median score."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import quantile
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric

@@ -4,7 +4,6 @@ from typing import Literal
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._samples import (
     Counts,
     Positive,
@@ -13,8 +12,7 @@ from assay.metrics._samples import (
     too_few,
     with_k,
 )
-from assay.records import JsonMapping, JsonObject
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, JsonMapping, JsonObject, Values, metric
 
 AGGREGATE = {"mean": np.mean, "median": np.median, "max": np.max, "min": np.min}
 

@@ -1,13 +1,12 @@
 """Pass^k: how often all of k samples pass."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._samples import (
     Positive,
     expected_pass_at_k,
     over_items,
     too_few,
 )
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(verdicts="needed", lower_is_better=False, scale=(0, 1))

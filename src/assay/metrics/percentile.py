@@ -5,9 +5,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import quantile
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric

@@ -4,9 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from assay.interfaces import Group, Values
 from assay.metrics._likelihoods import DETAILS, numbers, per_item_sums
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 Per = Literal["word", "byte", "character", "token", "text"]
 COLUMNS = [DETAILS + name for name in ("logprob", "words", "bytes", "characters", "tokens")]

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from assay.interfaces import Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, in_both_seats, pairs_of
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 from assay.stats.intervals import item_contributions, item_weights
 
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from assay.interfaces import Group, Values
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(scale=(0, None))

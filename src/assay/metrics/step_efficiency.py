@@ -5,9 +5,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from assay.interfaces import FloatArray, Group, Integers, Mask, Values
-from assay.records import JsonMapping
-from assay.registry import metric
+from assay.interfaces import Integers
+from assay.sdk import FloatArray, Group, JsonMapping, Mask, Values, metric
 from assay.stats.intervals import codes_of
 
 

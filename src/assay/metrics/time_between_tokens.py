@@ -1,8 +1,7 @@
 """How evenly answers come."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import STREAM, Statistic, columns, stream_statistics
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(

@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import columns, once, statistics
-from assay.records import JsonObject
-from assay.registry import metric
+from assay.sdk import Group, JsonObject, Values, metric
 
 KINDS = ("prompt_tokens", "completion_tokens", "total_tokens")
 

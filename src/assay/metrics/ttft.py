@@ -1,8 +1,7 @@
 """How soon answers begin."""
 
-from assay.interfaces import Group, Values
 from assay.metrics._responses import STREAM, Statistic, columns, stream_statistics
-from assay.registry import metric
+from assay.sdk import Group, Values, metric
 
 
 @metric(columns=columns(f"{STREAM}.ttft"), verdicts=False, lower_is_better=True, scale=(0, None))

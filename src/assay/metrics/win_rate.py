@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from assay.interfaces import FloatArray, Group, Values
 from assay.metrics._matches import COLUMNS, NO_MATCH, pairs_of, rows_of, seats_of
-from assay.registry import metric
+from assay.sdk import FloatArray, Group, Values, metric
 from assay.stats.intervals import item_contributions, item_weights
 
 

@@ -12,10 +12,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.errors import LaneError, PermanentError, UserError, install_command
-from assay.interfaces import LogProbability, Message
 from assay.models._likelihood import of_tokens
-from assay.records import JsonMapping
+from assay.sdk import (
+    JsonMapping,
+    LaneError,
+    LogProbability,
+    Message,
+    PermanentError,
+    UserError,
+    install_command,
+)
 
 _ALIKE = {"float32": 1e-3, "float64": 1e-3}  # nats by which the two ways may differ in the trial
 _ALIKE_HALF = 0.1

@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from assay.errors import TransientError
-from assay.interfaces import Completion
 from assay.models._failures import UNREADABLE, excerpt, server_message
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.records import JsonObject
+from assay.sdk import Completion, JsonObject, TransientError
 from assay.text.messages import content_text
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -5,10 +5,8 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import PermanentError
-from assay.interfaces import Message
 from assay.models._chat_answer import count
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, Message, PermanentError
 from assay.text.media import data_url
 from assay.text.messages import content_text
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.models._secrets import Secrets
 from assay.models._transport import HttpReply
-from assay.records import JsonObject
+from assay.sdk import CallError, JsonObject, LaneError, PermanentError, TransientError
 
 # not JSON, not UTF-8, a number beyond all bounds, nested too deeply
 UNREADABLE = (ValueError, RecursionError)

@@ -8,8 +8,6 @@ import asyncio
 
 import msgspec
 
-from assay.errors import PermanentError
-from assay.interfaces import Likelihood, Likelihoods, LogProbability
 from assay.models._chat_form import token_counts
 from assay.models._likelihood import (
     LikelihoodServer,
@@ -19,7 +17,7 @@ from assay.models._likelihood import (
     of_tokens,
     too_long,
 )
-from assay.records import JsonObject
+from assay.sdk import JsonObject, Likelihood, Likelihoods, LogProbability, PermanentError
 from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
 

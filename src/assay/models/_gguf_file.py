@@ -14,9 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from assay import reading
-from assay.errors import StoreError, UserError
-from assay.records import JsonObject
-from assay.store.files import cache_folder, safe_name, write_file
+from assay.sdk import JsonObject, StoreError, UserError, cache_folder, safe_name, write_file
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -15,9 +15,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from assay import reading
-from assay.errors import CallError, LaneError, TransientError, UserError
 from assay.models._failures import excerpt
 from assay.models._transport import Transport
+from assay.sdk import CallError, LaneError, TransientError, UserError
 
 DEFAULT_FILE = "~/.config/gcloud/application_default_credentials.json"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

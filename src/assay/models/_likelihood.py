@@ -9,12 +9,19 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from assay.errors import CallError, LaneError, PermanentError, TransientError
-from assay.interfaces import Likelihood, Likelihoods, LogProbability
 from assay.models._chat_answer import ChatUsage, count, total
 from assay.models._failures import UNREADABLE
 from assay.models._transport import HttpReply, Transport
-from assay.records import JsonObject
+from assay.sdk import (
+    CallError,
+    JsonObject,
+    LaneError,
+    Likelihood,
+    Likelihoods,
+    LogProbability,
+    PermanentError,
+    TransientError,
+)
 from assay.text.likelihoods import WHO_HAS_THEM, scored_tokens, split
 from assay.text.messages import messages_text
 

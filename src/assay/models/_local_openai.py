@@ -15,11 +15,17 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from assay.children import Launch
-from assay.errors import TransientError, UserError
-from assay.interfaces import Completion, Likelihood, Likelihoods, Request
 from assay.models._local_server import LocalServer
 from assay.models.openai import OpenAIModel, Spoken
-from assay.records import JsonMapping
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    Likelihood,
+    Likelihoods,
+    Request,
+    TransientError,
+    UserError,
+)
 
 MODELS = "/models"
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from assay.children import Launch, Process, start_supervised
-from assay.errors import LaneError, TransientError
 from assay.models._transport import Transport
-from assay.store.files import make_folder, private_mode
+from assay.sdk import LaneError, TransientError, make_folder, private_mode
 from assay.text.plain import plain
 
 HEALTH_PATHS = ("/health", "/v1/models")

@@ -14,7 +14,7 @@ from assay.models._likelihood import (
     Unfit,
     answer_of,
 )
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 
 class PromptLogprobs(Completions):

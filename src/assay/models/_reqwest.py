@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from assay.errors import LaneError
 from assay.models._in_flight import SMALL, Share, allowance
 from assay.models._plain_http import (
     CONNECT_TIMEOUT,
@@ -23,6 +22,7 @@ from assay.models._plain_http import (
     Headers,
     HttpAnswer,
 )
+from assay.sdk import LaneError
 
 _PEM_BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.S)
 _CA_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")

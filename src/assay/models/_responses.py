@@ -7,13 +7,11 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import TransientError
-from assay.interfaces import Completion, Message, Request
 from assay.models._chat_answer import count, decode_answer
 from assay.models._chat_form import chat_call, mappings, params_without, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import Completion, JsonMapping, JsonObject, Message, Request, TransientError
 from assay.text.messages import content_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "max_tokens", "max_completion_tokens", "logprobs"}

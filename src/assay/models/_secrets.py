@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from assay.config.environment import PLACEHOLDERS, FromEnvironment, names_secret
-from assay.interfaces import Completion
+from assay.sdk import Completion
 
 MARK = "[secret]"
 SHORTEST = 6

@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.errors import TransientError
 from assay.models._chat_answer import fields_of
 from assay.models._failures import UNREADABLE, excerpt
 from assay.models._plain_http import Arrivals
 from assay.models._secrets import Secrets
-from assay.records import JsonObject
+from assay.sdk import JsonObject, TransientError
 from assay.text.messages import content_text
 
 _encode = msgspec.json.encode

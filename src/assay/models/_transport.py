@@ -12,7 +12,6 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from assay.errors import LaneError, PermanentError, TransientError
 from assay.models._plain_http import (
     AnswerTooLarge,
     Arrivals,
@@ -21,6 +20,7 @@ from assay.models._plain_http import (
     PlainClient,
 )
 from assay.models._reqwest import ReqwestClient
+from assay.sdk import LaneError, PermanentError, TransientError
 
 MAX_BODY = 64 * 1024 * 1024
 _WANTED = ("retry-after", "retry-after-ms", "location")

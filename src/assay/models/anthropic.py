@@ -6,8 +6,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from assay.errors import PermanentError
-from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import decode_answer
 from assay.models._chat_form import (
     FINISH,
@@ -25,8 +23,16 @@ from assay.models._chat_form import (
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models._streams import join_messages
 from assay.models.openai import Hosted, HttpModel, base_url
-from assay.records import JsonMapping, JsonObject
-from assay.registry import model
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    JsonObject,
+    Message,
+    Model,
+    PermanentError,
+    Request,
+    model,
+)
 from assay.text.messages import content_text
 
 DEFAULT_MAX_TOKENS = 1024

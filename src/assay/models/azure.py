@@ -7,11 +7,8 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from assay.config.environment import FromEnvironment
-from assay.errors import UserError
-from assay.interfaces import Model
 from assay.models.openai import OpenAIModel, Spoken, base_url
-from assay.records import JsonMapping
-from assay.registry import model
+from assay.sdk import JsonMapping, Model, UserError, model
 
 _RENAME = {"max_tokens": "max_completion_tokens"}
 

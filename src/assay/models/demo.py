@@ -4,10 +4,18 @@ import asyncio
 
 from assay.demo import trigrams
 from assay.demo.solver import VERSION, count_tokens, respond
-from assay.errors import PermanentError, UserError
-from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
-from assay.records import JsonMapping
-from assay.registry import model
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    Likelihood,
+    Likelihoods,
+    LogProbability,
+    Model,
+    PermanentError,
+    Request,
+    UserError,
+    model,
+)
 from assay.text.likelihoods import split
 from assay.text.messages import messages_text
 

@@ -6,8 +6,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from assay.errors import TransientError
-from assay.interfaces import Completion, Message, Model, Request
 from assay.models._chat_answer import count, decode_answer, fields_of
 from assay.models._chat_form import (
     chat_call,
@@ -22,8 +20,16 @@ from assay.models._chat_form import (
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
 from assay.models.openai import Hosted, HttpModel, base_url
-from assay.records import JsonMapping, JsonObject
-from assay.registry import model
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    JsonObject,
+    Message,
+    Model,
+    Request,
+    TransientError,
+    model,
+)
 from assay.text.messages import content_text
 
 _encode = msgspec.json.encode

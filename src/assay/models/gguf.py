@@ -10,13 +10,10 @@ from typing import Any, Literal
 import msgspec
 
 from assay.children import Launch
-from assay.errors import LaneError, UserError, install_command
-from assay.interfaces import Model
 from assay.models._gguf_file import Weights, weights
 from assay.models._local_openai import Served, ServedModel
 from assay.models._local_server import LocalServer
-from assay.records import JsonMapping, JsonObject
-from assay.registry import model
+from assay.sdk import JsonMapping, JsonObject, LaneError, Model, UserError, install_command, model
 
 CONTEXT = 4096
 _SERVER = Path(__file__).with_name("_llama_server.py")

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from assay.errors import UserError
-from assay.interfaces import Model
 from assay.models._local_openai import MODELS, Image, Served, served_model
-from assay.registry import model
+from assay.sdk import Model, UserError, model
 
 _ARGUMENTS = [
     "--model",

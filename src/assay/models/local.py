@@ -20,14 +20,14 @@ import msgspec
 
 from assay import reading
 from assay.children import Launch, is_ended, start_supervised
-from assay.errors import UserError
-from assay.interfaces import Model
 from assay.models._gguf_file import MAGIC, Weights, fingerprint
 from assay.models.gguf import Engine, GgufModel, is_installed
-from assay.registry import model
-from assay.store.files import (
+from assay.sdk import (
+    Model,
+    UserError,
     cache_folder,
     make_folder,
+    model,
     store_error,
     sweep,
     temporary_of,

@@ -9,8 +9,6 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from assay.config.environment import FromEnvironment, is_address
-from assay.errors import CallError, LaneError, PermanentError, UserError
-from assay.interfaces import Completion, Likelihood, Likelihoods, Model, Request
 from assay.models._chat_answer import read_answer
 from assay.models._chat_form import params_without
 from assay.models._failures import NO_MODEL, failure, model_names, server_message
@@ -21,8 +19,21 @@ from assay.models._responses import read_response, responses_body
 from assay.models._secrets import Secrets, is_secret, is_word
 from assay.models._streams import Arrivals, Join, is_stream, join_chat, times
 from assay.models._transport import HttpReply, Transport
-from assay.records import JsonMapping, JsonObject
-from assay.registry import model, nearest
+from assay.sdk import (
+    CallError,
+    Completion,
+    JsonMapping,
+    JsonObject,
+    LaneError,
+    Likelihood,
+    Likelihoods,
+    Model,
+    PermanentError,
+    Request,
+    UserError,
+    model,
+    nearest,
+)
 from assay.text.media import has_media
 from assay.text.messages import messages_text
 

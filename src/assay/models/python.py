@@ -12,10 +12,19 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import PermanentError, TransientError, UserError
-from assay.interfaces import Completion, Model, Request
-from assay.records import JsonMapping, JsonObject
-from assay.registry import load_function, model, nearest
+from assay.registry import load_function
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    JsonObject,
+    Model,
+    PermanentError,
+    Request,
+    TransientError,
+    UserError,
+    model,
+    nearest,
+)
 from assay.text.messages import messages_text
 from assay.threads import Threads
 

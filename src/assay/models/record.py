@@ -7,11 +7,19 @@ from pathlib import Path
 import msgspec
 
 from assay import registry
-from assay.errors import LaneError, UserError
-from assay.interfaces import Completion, Model, Request
-from assay.records import JsonMapping, JsonObject, Response
-from assay.registry import model
-from assay.store.files import make_folder, private_mode
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    JsonObject,
+    LaneError,
+    Model,
+    Request,
+    Response,
+    UserError,
+    make_folder,
+    model,
+    private_mode,
+)
 from assay.text.media import separated
 from assay.text.messages import messages_text
 

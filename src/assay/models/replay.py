@@ -13,11 +13,22 @@ import msgspec
 import numpy as np
 
 from assay import reading
-from assay.errors import CallError, LaneError, PermanentError, UserError
-from assay.interfaces import Completion, Message, Model, Request
 from assay.models.record import REPLAYED
-from assay.records import ROWS_FILE, JsonMapping, Response
-from assay.registry import model, nearest
+from assay.sdk import (
+    ROWS_FILE,
+    CallError,
+    Completion,
+    JsonMapping,
+    LaneError,
+    Message,
+    Model,
+    PermanentError,
+    Request,
+    Response,
+    UserError,
+    model,
+    nearest,
+)
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
 from assay.store.table.join import Lookup

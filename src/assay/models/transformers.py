@@ -3,12 +3,20 @@
 import asyncio
 from functools import partial
 
-from assay.errors import LaneError, PermanentError
-from assay.interfaces import Completion, Likelihood, Likelihoods, LogProbability, Model, Request
 from assay.models._causal_lm import CausalLM, RowJob, check_packages
 from assay.models._likelihood import no_token, too_long
-from assay.records import JsonMapping
-from assay.registry import model
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    LaneError,
+    Likelihood,
+    Likelihoods,
+    LogProbability,
+    Model,
+    PermanentError,
+    Request,
+    model,
+)
 from assay.text.likelihoods import split, windows
 from assay.text.messages import messages_text
 from assay.threads import Threads

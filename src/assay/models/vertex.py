@@ -3,12 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from assay.errors import UserError
-from assay.interfaces import Model
 from assay.models._google_token import DEFAULT_FILE, AccessTokens, read_credentials
 from assay.models.gemini import GeminiModel
 from assay.models.openai import Hosted, base_url
-from assay.registry import model
+from assay.sdk import Model, UserError, model
 
 _FIX = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_OAUTH_ACCESS_TOKEN"
 

@@ -9,11 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import Message
-from assay.records import Item
-from assay.registry import nearest
-from assay.store.keys import canonical, digest
+from assay.sdk import Item, Message, UserError, canonical, digest, nearest
 from assay.text.expected import accepted
 from assay.text.template import Render, Variables, question, variables
 

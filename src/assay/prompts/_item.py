@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import Message
 from assay.prompts._media import Media
-from assay.records import Item, JsonObject
+from assay.sdk import Item, JsonObject, Message, UserError
 from assay.text.conversation import Asked, conversation_in, tools_in
 from assay.text.expected import answer_fields
 from assay.text.media import separated

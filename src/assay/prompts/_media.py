@@ -9,8 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from assay.errors import UserError
-from assay.interfaces import Message
+from assay.sdk import Message, UserError
 from assay.text.media import described, part_of
 from assay.text.template import Render, Variables, compiled
 

@@ -11,14 +11,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import Message
 from assay.prompts._few_shot import FewShot, Shots, question_and_answer
 from assay.prompts._item import Chat, Conversation
 from assay.prompts._media import Media
-from assay.records import Item
-from assay.registry import nearest, prompt
-from assay.store.keys import digest
+from assay.registry import prompt
+from assay.sdk import Item, Message, UserError, digest, nearest
 from assay.text.conversation import Asked
 from assay.text.template import (
     Render,

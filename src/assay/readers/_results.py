@@ -19,8 +19,7 @@ from assay.engine.experiment.imports.foreign import (
     count_of,
     fields_of,
 )
-from assay.records import JsonMapping, JsonObject, Response
-from assay.store.keys import canonical, id_hash
+from assay.sdk import JsonMapping, JsonObject, Response, canonical, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts, storable
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from assay.engine.experiment.imports.foreign import Foreign
 from assay.engine.experiment.imports.own_folder import own_results
-from assay.registry import reader
+from assay.sdk import reader
 
 
 @reader

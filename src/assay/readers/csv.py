@@ -8,7 +8,7 @@ from pathlib import Path
 from assay import reading
 from assay.engine.experiment.imports.foreign import Foreign, head_of
 from assay.readers._samples import samples_below
-from assay.registry import reader
+from assay.sdk import reader
 
 _LONGEST = 1 << 30  # of a cell; the library's own bound is 128 kB
 _FORMULA = ("=", "+", "-", "@")

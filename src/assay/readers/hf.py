@@ -7,10 +7,8 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.imports.foreign import Foreign, head_of
-from assay.errors import UserError, install_command
 from assay.readers._samples import SampleFile, is_samples
-from assay.records import JsonObject
-from assay.registry import reader
+from assay.sdk import JsonObject, UserError, install_command, reader
 
 _STATE, _INFO = "state.json", "dataset_info.json"
 

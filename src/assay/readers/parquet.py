@@ -6,9 +6,8 @@ from typing import Any
 
 from assay.analysis.look.sql import connect, text
 from assay.engine.experiment.imports.foreign import Foreign, head_of
-from assay.errors import UserError
 from assay.readers._samples import samples_below
-from assay.registry import reader
+from assay.sdk import UserError, reader
 
 _BATCH = 1000
 

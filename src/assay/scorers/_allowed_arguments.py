@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from assay.records import JsonMapping, JsonObject, as_list, as_object
 from assay.scorers.json_match import equal
+from assay.sdk import JsonMapping, JsonObject, as_list, as_object
 from assay.text.tool_calls import ToolCall
 
 _DROPPED = re.compile(r"[ ,./\-_*^]")

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from assay.errors import UserError
-from assay.interfaces import Score
-from assay.records import JsonMapping
 from assay.scorers._parameters import Grounded, ScorerCase, error_score, unparsed_score
 from assay.scorers._retrieved import FUNCTION_WORDS, retrieved, support_of, texts
 from assay.scorers._transformers import check_model, chunks, load
+from assay.sdk import JsonMapping, Score, UserError
 from assay.text.answers import Unparsed
 
 

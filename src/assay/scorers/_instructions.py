@@ -8,10 +8,9 @@ import json
 import re
 from collections.abc import Callable
 
-from assay.records import JsonMapping
-from assay.registry import nearest
 from assay.scorers._languages import LANGUAGES, Detector, language_of
 from assay.scorers._words import capital_words, sentences
+from assay.sdk import JsonMapping, nearest
 
 Check = Callable[..., bool]
 

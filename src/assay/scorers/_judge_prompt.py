@@ -8,10 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import Message
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import nearest
+from assay.sdk import Item, JsonMapping, JsonObject, Message, Response, UserError, nearest
 from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
 from assay.text.fences import fence_all

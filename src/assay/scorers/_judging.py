@@ -13,11 +13,21 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from assay.errors import BudgetError, LaneError, PermanentError
-from assay.interfaces import Completion, Context, Message, Model, Score
-from assay.records import Item, JsonObject
+from assay.errors import BudgetError
 from assay.scorers._judge_prompt import AGAIN, GUARD, JudgeQuestion, Rendered, render_question
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    Completion,
+    Context,
+    Item,
+    JsonObject,
+    LaneError,
+    Message,
+    Model,
+    PermanentError,
+    Score,
+    canonical,
+    digest,
+)
 from assay.text.verdict_words import Range, Scale
 from assay.text.verdicts import NoVerdict, Verdict, is_refusal, read_verdict
 

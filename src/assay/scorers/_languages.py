@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Literal
 
-from assay.errors import UserError, install_command
+from assay.sdk import UserError, install_command
 
 Detector = Literal["words", "langdetect"]
 

@@ -3,9 +3,8 @@
 import math
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import JsonObject, Response, as_list
 from assay.scorers._parameters import verdict
+from assay.sdk import JsonObject, Response, Score, as_list
 
 
 def choices_in(response: Response) -> list[JsonObject]:

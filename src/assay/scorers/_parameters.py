@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, Protocol
 
 from msgspec import Meta, Struct
 
-from assay.interfaces import Score
-from assay.records import Item, Response
 from assay.scorers._retrieved import Words, grades, relevant, retrieved
+from assay.sdk import Item, Response, Score
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation

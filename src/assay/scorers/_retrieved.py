@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import msgspec
 from msgspec import Meta
 
-from assay.records import Item, JsonMapping, JsonObject, Response, as_list
-from assay.registry import nearest
+from assay.sdk import Item, JsonMapping, JsonObject, Response, as_list, nearest
 from assay.text.json_out import at_path
 
 USUAL_FIELDS = (

@@ -11,9 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.errors import UserError, install_command
-from assay.interfaces import Mask
-from assay.records import JsonMapping
+from assay.sdk import JsonMapping, Mask, UserError, install_command
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,10 +1,8 @@
 """Whether what was retrieved holds the answer at all."""
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Texts, verdict
 from assay.scorers._retrieved import flat, holds, retrieved, texts
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.expected import accepted
 
 

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from assay.interfaces import Score
-from assay.registry import scorer
 from assay.scorers._parameters import Encoded, ScorerCase, pairs, texts_of
 from assay.scorers._transformers import TokenVectors, check_model, encoder
+from assay.sdk import Score, scorer
 from assay.text.rouge import Overlap
 
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from assay.interfaces import Score
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._parameters import MeasuredTexts, reads_answer
+from assay.sdk import Item, JsonMapping, JsonObject, Response, Score, scorer
 from assay.text.translation import Measure, require_sacrebleu, segment
 
 

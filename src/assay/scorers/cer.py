@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.scorers.wer import rate_answer
+from assay.sdk import Item, Response, Score, scorer
 
 
 @scorer(

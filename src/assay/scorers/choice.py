@@ -3,10 +3,8 @@
 import string
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response, as_list
-from assay.registry import scorer
 from assay.scorers._parameters import Texts, reads_answer, verdict
+from assay.sdk import Item, Response, Score, as_list, scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.choices import find_choice
 from assay.text.expected import expectation

@@ -4,11 +4,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import MeasuredTexts, reads_answer
 from assay.scorers.bleu import check, measure_pair
+from assay.sdk import Item, Response, Score, scorer
 
 
 @scorer(reads="ground_truth", check=check, params=MeasuredTexts, verdicts="threshold", version=1)

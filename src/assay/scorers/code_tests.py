@@ -5,12 +5,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from assay.errors import UserError
-from assay.interfaces import Context, Score
-from assay.records import Item, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._parameters import field_of
 from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
+from assay.sdk import Context, Item, JsonObject, Response, Score, UserError, scorer
 from assay.text.answers import without_reasoning
 from assay.text.expected import accepted, expectation
 from assay.text.json_out import fenced

@@ -1,8 +1,5 @@
 """How many of the retrieved passages were worth retrieving, and whether they come first."""
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Texts, passing
 from assay.scorers._retrieved import (
     Document,
@@ -14,6 +11,7 @@ from assay.scorers._retrieved import (
     retrieved,
     shared_words,
 )
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.expected import accepted
 
 

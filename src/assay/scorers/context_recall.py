@@ -1,10 +1,8 @@
 """How much of a reference answer stands in what was retrieved."""
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Texts, passing
 from assay.scorers._retrieved import flat, holds, retrieved, sentences, shared_words, texts
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.expected import accepted
 
 _MOST_COMPARED = 10**10  # letters that sentences are looked for in

@@ -4,10 +4,8 @@ from difflib import Match, SequenceMatcher
 from itertools import accumulate
 from typing import Any, Literal
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Compared, reads_answer
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.error_rate import distance
 from assay.text.normalise import normaliser
 

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from assay.interfaces import Score
-from assay.registry import scorer
 from assay.scorers._parameters import Encoded, ScorerCase, pairs, texts_of
 from assay.scorers._transformers import TokenVectors, check_model, encoder
+from assay.sdk import Score, scorer
 
 if TYPE_CHECKING:
     from assay.scorers._transformers import Vectors

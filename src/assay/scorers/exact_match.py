@@ -1,9 +1,7 @@
 """Equality with one of the accepted answers."""
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Compared, unparsed_score
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 from assay.text.normalise import Normalisation, Stemming, normaliser

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Compared, passing, reads_answer
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.normalise import Normalisation, Stemming, normaliser
 from assay.text.rouge import overlap
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from assay.interfaces import Score
-from assay.registry import scorer
 from assay.scorers._grounding import Grounds, check, score_grounds
 from assay.scorers._parameters import Grounded, ScorerCase
+from assay.sdk import Score, scorer
 
 _CONTRADICTED = 0.7  # a passage that contradicts the answer so surely outweighs one that entails it
 

@@ -2,12 +2,10 @@
 
 from typing import Any, cast
 
-from assay.interfaces import Score
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._instructions import follows
 from assay.scorers._languages import Detector, require_langdetect
 from assay.scorers._parameters import field_of
+from assay.sdk import Item, JsonMapping, JsonObject, Response, Score, scorer
 from assay.text.answers import without_reasoning
 
 

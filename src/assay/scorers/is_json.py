@@ -2,10 +2,8 @@
 
 from typing import Any, Literal
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import verdict
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, fenced, find_json, read_json
 

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.errors import UserError, install_command
-from assay.interfaces import Score
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._parameters import reads_answer
 from assay.scorers._regex_child import search
+from assay.sdk import (
+    Item,
+    JsonMapping,
+    JsonObject,
+    Response,
+    Score,
+    UserError,
+    install_command,
+    scorer,
+)
 from assay.text.answers import json_of
 from assay.text.expected import expectation
 from assay.text.json_out import NoJson, at_path, read_json

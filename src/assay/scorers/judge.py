@@ -2,9 +2,6 @@
 
 from typing import Any
 
-from assay.interfaces import Context, Score
-from assay.records import Item, JsonMapping, Response
-from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
     JudgeQuestion,
@@ -15,6 +12,7 @@ from assay.scorers._judge_prompt import (
     texts_of,
 )
 from assay.scorers._judging import Panel, ask_one
+from assay.sdk import Context, Item, JsonMapping, Response, Score, scorer
 
 
 def check(params: JsonMapping, where: str) -> None:

@@ -2,9 +2,6 @@
 
 from typing import Any, Literal
 
-from assay.interfaces import Context, Score
-from assay.records import Item, JsonMapping, Response
-from assay.registry import scorer
 from assay.scorers._judge_prompt import (
     JudgeQuestion,
     answer_text,
@@ -15,6 +12,7 @@ from assay.scorers._judge_prompt import (
 from assay.scorers._judging import Panel, ask_one
 from assay.scorers._parameters import unparsed_score
 from assay.scorers._retrieved import retrieved, texts
+from assay.sdk import Context, Item, JsonMapping, Response, Score, scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.verdict_words import FRACTION, YES_NO, Scale
 

@@ -2,11 +2,9 @@
 
 from typing import Any, Literal
 
-from assay.interfaces import Context, Score
-from assay.records import Item, JsonMapping, Response
-from assay.registry import scorer
 from assay.scorers._judge_prompt import JudgeQuestion, answer_text, check_panel, texts_of
 from assay.scorers._judging import Panel, ask_one
+from assay.sdk import Context, Item, JsonMapping, Response, Score, scorer
 from assay.text.verdict_words import PREFERENCE
 
 

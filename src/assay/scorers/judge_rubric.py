@@ -2,10 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from assay.errors import UserError
-from assay.interfaces import Context, Score
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import nearest, scorer
 from assay.scorers._judge_prompt import (
     GradeScale,
     JudgeQuestion,
@@ -18,6 +14,17 @@ from assay.scorers._judge_prompt import (
     texts_of,
 )
 from assay.scorers._judging import Panel, ask_judges, joint_id, missing
+from assay.sdk import (
+    Context,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Response,
+    Score,
+    UserError,
+    nearest,
+    scorer,
+)
 
 Criteria = JsonObject | list[Any]
 _FIELDS = ("name", "description", "weight", "scale", "threshold")

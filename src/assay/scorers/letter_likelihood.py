@@ -4,10 +4,8 @@ import math
 import string
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._likelihoods import choice_score, targets
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.expected import expectation
 
 

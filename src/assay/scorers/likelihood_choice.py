@@ -2,10 +2,8 @@
 
 from typing import Literal
 
-from assay.interfaces import Score
-from assay.records import Item, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._likelihoods import choice_score, choices_in, targets
+from assay.sdk import Item, JsonObject, Response, Score, scorer
 from assay.text.expected import expectation
 
 By = Literal["raw", "characters", "bytes", "tokens", "unconditional"]

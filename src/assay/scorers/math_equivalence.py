@@ -4,13 +4,11 @@ import re
 import time
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._math.answers import AnswerWords, Verdict, answer_in, compare
 from assay.scorers._math.expressions import NotMath, Tree
 from assay.scorers._math.symbolic import equal
 from assay.scorers._parameters import Texts, reads_answer, verdict
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.answers import last_box, without_markdown
 from assay.text.numbers import ANSWER_CUE, answer_number
 

@@ -5,10 +5,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import MeasuredTexts, reads_answer
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.stem import nltk_stem
 
 _WORD = re.compile(r"\w+|[^\w\s]")

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import RankedDocuments, passing
 from assay.scorers._retrieved import Cutoff, Gain, ndcg
+from assay.sdk import Item, Response, Score, scorer
 
 
 @scorer(params=RankedDocuments, verdicts="threshold", version=1)

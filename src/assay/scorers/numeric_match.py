@@ -5,11 +5,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
-from assay.interfaces import Score
-from assay.records import Item, Response, as_list, is_number
-from assay.registry import scorer
 from assay.scorers._parameters import Texts, reads_answer
 from assay.scorers._regex_child import search
+from assay.sdk import Item, Response, Score, as_list, is_number, scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import expectation
 from assay.text.numbers import Number, answer_number, whole_number

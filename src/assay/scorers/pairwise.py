@@ -2,10 +2,7 @@
 
 from typing import Any, Literal
 
-from assay.errors import UserError
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
+from assay.sdk import Item, Response, Score, UserError, scorer
 
 
 @scorer(pairwise=True, version=1)

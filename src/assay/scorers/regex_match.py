@@ -3,11 +3,9 @@
 import re
 from functools import lru_cache
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._parameters import Texts, reads_answer, verdict
 from assay.scorers._regex_child import search
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
 

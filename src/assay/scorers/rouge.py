@@ -3,11 +3,8 @@
 from operator import attrgetter
 from typing import Any, Literal
 
-from assay.errors import UserError
-from assay.interfaces import Score
-from assay.records import Item, JsonMapping, Response
-from assay.registry import scorer
 from assay.scorers._parameters import MeasuredTexts, unparsed_score
+from assay.sdk import Item, JsonMapping, Response, Score, UserError, scorer
 from assay.text.answers import Unparsed
 from assay.text.rouge import Overlap, rouge_l, rouge_l_sum, rouge_n, words
 

@@ -2,10 +2,8 @@
 
 import re
 
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._likelihoods import choices_in
+from assay.sdk import Item, Response, Score, scorer
 
 _WORDS = re.compile(r"\s+")
 

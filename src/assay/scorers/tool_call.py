@@ -5,13 +5,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from assay.errors import UserError
-from assay.interfaces import Score
-from assay.records import Item, JsonObject, Response, as_list, as_object
-from assay.registry import scorer
 from assay.scorers._allowed_arguments import Rules, declared_arguments
 from assay.scorers._parameters import unparsed_score
 from assay.scorers.json_match import Comparison, compare
+from assay.sdk import Item, JsonObject, Response, Score, UserError, as_list, as_object, scorer
 from assay.text.answers import without_reasoning
 from assay.text.expected import NoExpectation, expectation
 from assay.text.tool_calls import ToolCall, invalid_calls, read_call, written_calls

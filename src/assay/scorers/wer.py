@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from assay.interfaces import Score
-from assay.records import Item, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._parameters import MeasuredTexts, reads_answer
+from assay.sdk import Item, JsonObject, Response, Score, scorer
 from assay.text.error_rate import Unit, error_rate, without_punctuation
 
 

@@ -2,10 +2,8 @@
 
 from typing import Any, cast
 
-from assay.interfaces import Score
-from assay.records import Item, JsonMapping, Response
-from assay.registry import scorer
 from assay.scorers._parameters import reads_answer, verdict
+from assay.sdk import Item, JsonMapping, Response, Score, scorer
 from assay.text.answers import Unparsed, json_of
 from assay.text.expected import expectation
 from assay.text.json_out import at_path

@@ -19,8 +19,7 @@ import msgspec
 
 from assay.errors import LockedError
 from assay.store.files import make_folder, open_own, store_error, sweep
-from assay.store.sealed import LOCK as LOCK
-from assay.store.sealed import sealed_line
+from assay.store.sealed import LOCK as LOCK, sealed_line
 
 
 class _Holder(msgspec.Struct):

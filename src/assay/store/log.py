@@ -17,6 +17,7 @@ from assay.records import Damage, Manifest, Segment
 from assay.store.files import NewFile, make_folder, open_own, refuse_link, store_error, sync_folder
 from assay.store.lines import (
     FIRST_READ,
+    OFFSET_BITS as OFFSET_BITS,
     Part,
     blocks,
     line_start,
@@ -24,9 +25,6 @@ from assay.store.lines import (
     mend_end,
     read_long,
     write_rest,
-)
-from assay.store.lines import (
-    OFFSET_BITS as OFFSET_BITS,
 )
 from assay.store.new_rows import NewRows
 from assay.store.seal import Checksums, read_checksums

@@ -30,8 +30,7 @@ from assay.store.lock import FolderLock
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
 from assay.store.new_rows import NewRows
-from assay.store.sealed import MANIFEST as MANIFEST
-from assay.store.sealed import manifest_text
+from assay.store.sealed import MANIFEST as MANIFEST, manifest_text
 
 LOG_NAMES = ("", "calls", "traces", "superseded", "rejected")
 # beside the manifest

@@ -11,11 +11,19 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import Answer, Completion, Context, Work
-from assay.records import Item, JsonMapping
-from assay.registry import check_params, task
-from assay.store.keys import canonical, digest
+from assay.registry import check_params
+from assay.sdk import (
+    Answer,
+    Completion,
+    Context,
+    Item,
+    JsonMapping,
+    UserError,
+    Work,
+    canonical,
+    digest,
+    task,
+)
 from assay.usercode import identity
 
 

@@ -8,20 +8,23 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import (
+from assay.sdk import (
     Answer,
     Context,
+    Item,
+    JsonMapping,
+    JsonObject,
     Likelihood,
     Likelihoods,
     LogProbability,
     Model,
     Prompt,
+    UserError,
     Work,
+    digest,
+    nearest,
+    task,
 )
-from assay.records import Item, JsonMapping, JsonObject
-from assay.registry import nearest, task
-from assay.store.keys import digest
 from assay.tasks.prompt import PromptTask
 from assay.text.messages import messages_text
 from assay.text.template import compiled, variables

@@ -7,11 +7,22 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import PermanentError
-from assay.interfaces import Answer, Completion, Context, Message, Model, Prompt, Request, Work
-from assay.records import Item, JsonMapping
-from assay.registry import task
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    Answer,
+    Completion,
+    Context,
+    Item,
+    JsonMapping,
+    Message,
+    Model,
+    PermanentError,
+    Prompt,
+    Request,
+    Work,
+    canonical,
+    digest,
+    task,
+)
 from assay.text.conversation import Asked, open_turns
 from assay.text.media import loaded, restored, separated
 from assay.text.messages import messages_text

@@ -11,21 +11,24 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import (
+from assay.sdk import (
     Answer,
     Completion,
     Context,
+    Item,
+    JsonMapping,
+    JsonObject,
     Likelihood,
     Likelihoods,
     Message,
     Model,
     Request,
+    UserError,
     Work,
+    canonical,
+    digest,
+    task,
 )
-from assay.records import Item, JsonMapping, JsonObject
-from assay.registry import task
-from assay.store.keys import canonical, digest
 from assay.tasks.likelihood import shown_value, with_usage
 from assay.text.messages import messages_text
 

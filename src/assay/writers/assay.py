@@ -4,8 +4,7 @@ from assay.analysis.look.export import Export
 from assay.engine.experiment.imports.foreign import Read
 from assay.engine.experiment.imports.own_folder import OwnFolder, check_free
 from assay.engine.experiment.imports.results import import_one
-from assay.errors import UserError
-from assay.registry import writer
+from assay.sdk import UserError, writer
 
 
 @writer(whole="assay")

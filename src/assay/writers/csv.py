@@ -1,8 +1,8 @@
 """CSV for spreadsheets, which take a text for a formula if it begins like one."""
 
 from assay.analysis.look.export import Export
-from assay.registry import writer
 from assay.reports.documents import csv_lines
+from assay.sdk import writer
 
 
 @writer

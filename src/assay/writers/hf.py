@@ -8,11 +8,8 @@ from typing import IO, Any
 import msgspec
 
 from assay.analysis.look.export import Export
-from assay.errors import UserError, install_command
-from assay.records import JsonObject
-from assay.registry import writer
 from assay.reports.sheet import json_text
-from assay.store.keys import canonical, digest
+from assay.sdk import JsonObject, UserError, canonical, digest, install_command, writer
 from assay.store.ledger import check_replaceable, write_named
 
 _ROWS, _STATE, _INFO = "data-00000-of-00001.arrow", "state.json", "dataset_info.json"

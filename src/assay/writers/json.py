@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from assay.analysis.look.export import Export
-from assay.registry import writer
+from assay.sdk import writer
 from assay.text.plain import plain_json
 
 

@@ -1,7 +1,7 @@
 """JSON lines: the rows as they stand on disk, byte for byte."""
 
 from assay.analysis.look.export import Export
-from assay.registry import writer
+from assay.sdk import writer
 
 
 @writer

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.analysis.look.export import Export
-from assay.registry import writer
 from assay.reports.sheet import json_text
+from assay.sdk import writer
 from assay.text.plain import plain
 
 _ESCAPES = str.maketrans(

@@ -6,9 +6,8 @@ from tempfile import NamedTemporaryFile
 
 from assay.analysis.look.export import SAMPLES, Export
 from assay.analysis.look.sql import connect, read_rows, text
-from assay.errors import UserError
-from assay.registry import writer
-from assay.store.files import make_folder, new_file, store_error, temporary_of
+from assay.sdk import UserError, make_folder, store_error, temporary_of, writer
+from assay.store.files import new_file
 from assay.store.ledger import check_replaceable, replace_file
 
 _OPTIONS = "FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 16384, USE_TMP_FILE false"  # a row group is held in memory

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from assay.analysis.look.export import Export
-from assay.errors import UserError
-from assay.registry import writer
+from assay.sdk import UserError, writer
 from assay.viewer.experiments import Experiments
 from assay.viewer.report import SAMPLES, html
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.analysis.judge.label import LabelFile, agreement_in, chosen_before, record
 from assay.analysis.judge.label_frame import Address, Frame, Unit, read_frame

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import BoundMetric, bind_metric

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import (

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.engine.aggregate.measure import NO_VERDICT, bind_metric
 from assay.store.table.labels import labels_apart

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
 from assay.engine.aggregate.measure import Sample, bind_metric, measure

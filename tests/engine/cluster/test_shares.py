@@ -6,8 +6,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from assay.engine.calls.budget import Spending

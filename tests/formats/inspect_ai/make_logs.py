@@ -21,8 +21,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from inspect_ai import Epochs, Task, task
-from inspect_ai import eval as run_tasks
+from inspect_ai import Epochs, Task, eval as run_tasks, task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import (
     ChatMessageUser,

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.formats.inspect_ai.archive import Archive
 from tests.formats.inspect_ai.lab import LOGS, imported, rows

@@ -12,8 +12,7 @@ from uuid import UUID
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from assay.formats.intelligence_layer.connectors import JsonSerializable, SerializableDict

@@ -6,8 +6,7 @@ from typing import Any
 
 import pydantic
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay.errors import UserError
 from assay.formats.intelligence_layer.core import Input

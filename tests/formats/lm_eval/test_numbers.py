@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 import sacrebleu
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rouge_score import rouge_scorer, scoring
 from sklearn import metrics as sklearn
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import bind_metric

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.engine.experiment.imports.results import Imported, import_results

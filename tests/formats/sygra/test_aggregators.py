@@ -5,8 +5,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.formats.sygra.metrics import (
     AggregatorMetricRegistry,

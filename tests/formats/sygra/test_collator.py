@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import regex
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn import metrics as oracle
 
 from assay.errors import UserError

@@ -4,8 +4,7 @@ from typing import Any, Optional
 
 import pydantic
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.errors import UserError
 from assay.formats.sygra.data.schema import row_schema

@@ -6,8 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from assay.formats.sygra.metrics import (
     BaseMetricMetadata,

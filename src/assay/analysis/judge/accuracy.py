@@ -17,12 +17,12 @@ from assay.interfaces import FloatArray, IntArray, Mask, Resampled
 from assay.records import values_by_key
 from assay.stats.correction import (
     Confusion,
+    CorrectedRate as Correction,
     from_labels,
     rogan_gladen,
     weighted_interval,
     worth,
 )
-from assay.stats.correction import CorrectedRate as Correction
 from assay.stats.intervals import codes_of
 from assay.stats.resampling import statistic_interval
 

@@ -1,8 +1,7 @@
 """The labels of a folder, given once more by its scorers."""
 
 import os
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from functools import partial
 from pathlib import Path
 

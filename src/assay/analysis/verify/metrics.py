@@ -1,7 +1,6 @@
 """The metrics of a folder, computed once more from its stored labels."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Set as AbstractSet
 from pathlib import Path
 
 import msgspec

@@ -21,8 +21,12 @@ from assay.engine.evaluate.bind import (
     is_pairwise,
 )
 from assay.engine.evaluate.directions import LOWER, SCALE, checked_scale
-from assay.engine.experiment.dataset import Checked, media_folder, plug_in_of
-from assay.engine.experiment.dataset import open_dataset as open_dataset
+from assay.engine.experiment.dataset import (
+    Checked,
+    media_folder,
+    open_dataset as open_dataset,
+    plug_in_of,
+)
 from assay.engine.experiment.models import Problems, sampling
 from assay.errors import UserError
 from assay.interfaces import Model, Prompt, Task

@@ -33,8 +33,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.readers._results import JsonResults, first_filled, pass_rate, response_of
-from assay.records import Evaluation, JsonMapping, JsonObject, Response
-from assay.registry import reader
+from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, reader
 
 _BEGINS = re.compile(
     rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?"(?:testFile|testCases|[a-zA-Z]+)"\s*:'

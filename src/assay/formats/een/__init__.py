@@ -12,7 +12,7 @@ from typing import Any, Self
 from msgspec import to_builtins
 
 from assay import api
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject
 
 _NO_STATUS = {"mode": "inference", "total_samples": 0, "processed_samples": 0, "errors": []}
 

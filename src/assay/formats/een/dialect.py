@@ -6,7 +6,7 @@ that changes no result in the original either is left out.
 
 from typing import Any
 
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 _MODEL_TYPES = (None, "openai", "vllm", "llama.cpp")
 _SAMPLING = ("temperature", "max_tokens", "top_p", "top_k", "seed", "stop")

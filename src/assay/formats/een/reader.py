@@ -8,8 +8,7 @@ import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
 from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
-from assay.records import ROWS_FILE, Evaluation, JsonMapping, Response
-from assay.registry import reader
+from assay.sdk import ROWS_FILE, Evaluation, JsonMapping, Response, reader
 from assay.store.index import id_number
 from assay.store.keyset import Seen
 from assay.store.log import FileLog

@@ -6,9 +6,7 @@ import msgspec
 
 from assay.analysis.look.export import TABLES, Export
 from assay.engine.experiment.imports.own_folder import blocks_of
-from assay.errors import UserError
-from assay.records import ROWS_FILE, Evaluation, JsonObject, Response
-from assay.registry import writer
+from assay.sdk import ROWS_FILE, Evaluation, JsonObject, Response, UserError, writer
 from assay.store.ledger import check_replaceable, write_named
 
 

@@ -14,7 +14,7 @@ import msgspec
 from assay import reading
 from assay.engine.experiment.imports.foreign import files_below, head_of, json_row, unknown_version
 from assay.readers._results import small_yaml
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 from assay.store.table.decode import row_decoder
 
 Kind = Literal["predictions", "reviews", "reports"]

@@ -25,8 +25,7 @@ from assay.formats.evalscope.rows import (
 )
 from assay.formats.evalscope.scores import Sums
 from assay.readers._results import FileResults
-from assay.records import Evaluation, JsonObject
-from assay.registry import reader
+from assay.sdk import Evaluation, JsonObject, reader
 
 _SETTINGS = (
     "evalscope_version",

@@ -18,7 +18,7 @@ from assay.engine.experiment.imports.foreign import (
     rows_of,
 )
 from assay.readers._results import first_filled, response_of, tokens_of
-from assay.records import Evaluation, EvaluationOutcome, JsonObject, Response
+from assay.sdk import Evaluation, EvaluationOutcome, JsonObject, Response
 
 _IDS = ("id", "question_id", "task_id", "qid")
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function")

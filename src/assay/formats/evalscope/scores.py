@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import Headline, fields_of, number_of, rows_of
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 _DIGITS = 4
 _NO_SCORE = "no sample has this score"

@@ -10,8 +10,7 @@ from assay.analysis.compare.measured import MeasuredSide, measured
 from assay.analysis.compare.paired import read_sides
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, UserError
 from assay.store.table.facets import text_of
 
 Facets = tuple[str, ...]

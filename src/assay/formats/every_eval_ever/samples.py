@@ -13,8 +13,7 @@ from assay.analysis.compare.notes import answer_of
 from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.engine.experiment.sources import Source
 from assay.formats.every_eval_ever.results import BENCHMARK, MetricResult, texts
-from assay.interfaces import IntArray
-from assay.records import JsonObject, verdict_of
+from assay.sdk import IntArray, JsonObject, verdict_of
 from assay.store.table.columns import Growing, How, Table
 from assay.store.table.facets import text_of, typed
 from assay.store.table.join import Lookup

@@ -17,12 +17,17 @@ from assay import registry
 from assay.analysis.look.export import Export
 from assay.engine.experiment.imports.foreign import fields_of, rows_of
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
 from assay.formats.every_eval_ever.results import MetricResult, measures_of, result_of, texts
 from assay.formats.every_eval_ever.samples import InstanceRows, assign, lines
-from assay.records import JsonMapping, JsonObject
-from assay.registry import writer
-from assay.store.files import make_folder, safe_name, store_error
+from assay.sdk import (
+    JsonMapping,
+    JsonObject,
+    UserError,
+    make_folder,
+    safe_name,
+    store_error,
+    writer,
+)
 from assay.store.ledger import check_replaceable, write_named
 
 SCHEMA = "0.3.0"

@@ -10,7 +10,6 @@ from assay import reading
 from assay.config.environment import escape
 from assay.config.source import scalar
 from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
-from assay.errors import UserError
 from assay.formats.hf_eval.definition import (
     ChoiceArguments,
     EvalTask,
@@ -20,7 +19,7 @@ from assay.formats.hf_eval.definition import (
     is_eval,
     task_of,
 )
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 NAME = "eval.yaml"
 _FORMATS = "jsonl|json|csv|tsv|parquet"

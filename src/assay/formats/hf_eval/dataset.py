@@ -11,11 +11,9 @@ import msgspec
 from assay.config import DatasetConfig, load
 from assay.engine.experiment.dataset import content_stamp, open_dataset
 from assay.engine.experiment.imports.foreign import list_of, rows_of
-from assay.errors import UserError
 from assay.formats.hf_eval.configs import source_of
 from assay.formats.hf_eval.definition import ChoiceArguments, EvalTask, FieldSpec, Step, task_of
-from assay.records import JsonMapping, JsonObject
-from assay.registry import dataset, nearest
+from assay.sdk import JsonMapping, JsonObject, UserError, dataset, nearest
 
 Message = JsonObject
 LETTERS = [chr(ord("A") + n) for n in range(26)]

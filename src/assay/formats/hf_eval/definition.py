@@ -8,9 +8,7 @@ import msgspec
 
 from assay.config.source import Document, Key, read_file
 from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import nearest
+from assay.sdk import JsonObject, UserError, nearest
 
 FRAMEWORK = "inspect-ai"
 _REFUSED_SOLVERS = {

@@ -14,10 +14,8 @@ from functools import lru_cache
 from typing import Literal
 
 from assay.formats.hf_eval.dataset import letter_of, letters_in
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers._regex_child import search
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.expected import accepted
 
 Location = Literal["begin", "end", "any", "exact"]

@@ -15,7 +15,7 @@ from typing import Any
 from zipfile import ZipInfo
 
 from assay import reading
-from assay.errors import UserError, install_command
+from assay.sdk import UserError, install_command
 
 MOST = 1 << 30  # bytes of one member, unpacked
 FREE = 1 << 26  # a member up to this size may be packed as tightly as it likes

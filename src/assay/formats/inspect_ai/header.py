@@ -13,7 +13,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.formats.inspect_ai.shapes import VERSION, finite_value
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject
 
 _KNOWN = {
     "version",

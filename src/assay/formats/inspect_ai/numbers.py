@@ -18,8 +18,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.engine.experiment.imports.headlines import by_item
 from assay.formats.inspect_ai.header import LogHeader
 from assay.formats.inspect_ai.shapes import GivenScore
-from assay.records import EvaluationOutcome, JsonObject
-from assay.store.keys import id_hash
+from assay.sdk import EvaluationOutcome, JsonObject, id_hash
 from assay.store.table.columns import Growing
 
 _LETTERS = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, False), "N": (0.0, False)}

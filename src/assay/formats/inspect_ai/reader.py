@@ -17,16 +17,13 @@ from assay.engine.experiment.imports.foreign import (
     files_below,
     head_of,
 )
-from assay.errors import UserError
 from assay.formats.inspect_ai.archive import Archive, Unreadable
 from assay.formats.inspect_ai.header import LogHeader, header_of
 from assay.formats.inspect_ai.numbers import LogNumbers
 from assay.formats.inspect_ai.rows import Around, case_of
 from assay.formats.inspect_ai.shapes import Decoder, LogSample, finite, finite_value, is_filled
 from assay.readers._results import FileResults
-from assay.records import JsonObject
-from assay.registry import reader
-from assay.store.keys import id_hash
+from assay.sdk import JsonObject, UserError, id_hash, reader
 from assay.store.keyset import Seen
 from assay.text.json_extents import BrokenExtent, extents
 

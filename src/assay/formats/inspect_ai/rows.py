@@ -37,7 +37,7 @@ from assay.formats.inspect_ai.spans import (
     thoughts,
 )
 from assay.readers._results import without_empty
-from assay.records import Evaluation, JsonObject, Response, ResponseOutcome
+from assay.sdk import Evaluation, JsonObject, Response, ResponseOutcome
 
 _FINISH = {"max_tokens": "length", "model_length": "length"}
 _PLACEHOLDER = "88F74D2C"  # the name of a score in old logs, whose header has the scorer's name

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from assay.engine.experiment.imports.foreign import fields_of, json_value
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 VERSION = 2
 Part = Raw | UnsetType

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 
 from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of, seconds_of
 from assay.formats.inspect_ai.shapes import Part, Pools, is_filled
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 from assay.text.messages import content_text
 
 _REFERENCE = "attachment://"

@@ -39,9 +39,7 @@ from assay.formats.intelligence_layer.logics import (
 from assay.formats.intelligence_layer.original import FileStore, OriginalStore, manifests
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, T, from_json, numbers_in, to_json
-from assay.interfaces import Group, Store
-from assay.records import JsonObject, Kind, Manifest, MetricRow
-from assay.store.keys import canonical, digest
+from assay.sdk import Group, JsonObject, Kind, Manifest, MetricRow, Store, canonical, digest
 from assay.store.repositories import AggregationRepository as Aggregations
 from assay.store.seal import seal
 from assay.store.stores import MemoryStore

@@ -20,16 +20,19 @@ from assay.engine.experiment.imports.kept import KEPT, labelled, restored
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.datasets import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview, in_order
-from assay.formats.intelligence_layer.evaluations import LABEL, FileEvaluationRepository
-from assay.formats.intelligence_layer.evaluations import rows_of_original as label_rows
+from assay.formats.intelligence_layer.evaluations import (
+    LABEL,
+    FileEvaluationRepository,
+    rows_of_original as label_rows,
+)
 from assay.formats.intelligence_layer.original import FileStore
-from assay.formats.intelligence_layer.runs import FileRunRepository
-from assay.formats.intelligence_layer.runs import rows_of_original as response_rows
+from assay.formats.intelligence_layer.runs import (
+    FileRunRepository,
+    rows_of_original as response_rows,
+)
 from assay.formats.intelligence_layer.types import numbers_in
-from assay.records import Evaluation, JsonObject, Response
-from assay.store.files import safe_name
+from assay.sdk import Evaluation, JsonObject, Response, id_hash, safe_name
 from assay.store.items import encode_item
-from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.store.stores import FolderStore
 from assay.store.table.decode import read_rows

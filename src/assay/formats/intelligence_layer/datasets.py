@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.intelligence_layer.domain import Dataset, Example, ExpectedOutput, new_id
 from assay.formats.intelligence_layer.original import entry_name
 from assay.formats.intelligence_layer.types import (
@@ -26,8 +25,7 @@ from assay.formats.intelligence_layer.types import (
     is_ours,
     to_json,
 )
-from assay.interfaces import Log, Store
-from assay.records import Item, JsonObject, Kind, Manifest, Segment
+from assay.sdk import Item, JsonObject, Kind, Log, Manifest, Segment, Store, UserError
 from assay.store.items import decode_item
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import FolderStore, MemoryStore

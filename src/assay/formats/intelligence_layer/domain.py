@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 from uuid import uuid4
 
 from assay.formats.intelligence_layer.types import Input, ModelRecord, Output
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 ExpectedOutput = TypeVar("ExpectedOutput")
 """What the output of a task is compared with: a label, a golden answer, None."""

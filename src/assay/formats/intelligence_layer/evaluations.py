@@ -25,14 +25,7 @@ import msgspec
 from assay.engine.calls.stop import Stop
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.evaluate import Evaluator
-from assay.errors import (
-    CallError,
-    Interrupted,
-    LockedError,
-    PermanentError,
-    TransientError,
-    UserError,
-)
+from assay.errors import Interrupted, LockedError
 from assay.formats.intelligence_layer.datasets import example_of
 from assay.formats.intelligence_layer.domain import (
     Evaluation,
@@ -53,10 +46,23 @@ from assay.formats.intelligence_layer.original import (
 )
 from assay.formats.intelligence_layer.runs import RowPlaces, value_of
 from assay.formats.intelligence_layer.types import BadValue, from_json, is_ours, to_json
-from assay.interfaces import Log, Score, Store
-from assay.records import Evaluation as Row
-from assay.records import Item, JsonMapping, JsonObject, Manifest, Response
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    CallError,
+    Evaluation as Row,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Log,
+    Manifest,
+    PermanentError,
+    Response,
+    Score,
+    Store,
+    TransientError,
+    UserError,
+    canonical,
+    digest,
+)
 from assay.store.seal import seal
 from assay.store.stores import MemoryStore
 from assay.store.table.decode import read_rows, row_decoder

@@ -48,9 +48,7 @@ from assay.formats.intelligence_layer.runner import show_progress
 from assay.formats.intelligence_layer.runs import RunRepository, run_store
 from assay.formats.intelligence_layer.tracer import utc_now
 from assay.formats.intelligence_layer.types import BadValue, Input, Output, is_ours
-from assay.interfaces import Store
-from assay.records import JsonObject, Manifest
-from assay.store.keys import id_hash
+from assay.sdk import JsonObject, Manifest, Store, id_hash
 from assay.store.repositories import DatasetRepository as Datasets
 from assay.store.stores import MemoryStore
 from assay.store.table.columns import Table

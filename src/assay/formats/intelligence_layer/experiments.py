@@ -24,8 +24,7 @@ from assay.formats.intelligence_layer.domain import (
     RunOverview,
 )
 from assay.formats.intelligence_layer.types import to_json
-from assay.records import Item, JsonObject
-from assay.store.files import safe_name
+from assay.sdk import Item, JsonObject, safe_name
 from assay.store.items import decode_item
 
 _OUTCOMES = {1.0: "a_wins", 0.5: "draw", 0.0: "b_wins"}

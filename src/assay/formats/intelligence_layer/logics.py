@@ -19,8 +19,7 @@ from assay.formats.intelligence_layer.domain import (
     SuccessfulExampleOutput,
 )
 from assay.formats.intelligence_layer.types import Input, Output, is_pydantic
-from assay.records import JsonObject
-from assay.store.keys import digest
+from assay.sdk import JsonObject, digest
 from assay.usercode import identity
 
 _DEPTH = 4

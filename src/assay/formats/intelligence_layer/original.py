@@ -13,9 +13,7 @@ from typing import Any
 
 import msgspec
 
-from assay.interfaces import Log, Store
-from assay.records import JsonObject, Kind, Manifest
-from assay.store.files import safe_name
+from assay.sdk import JsonObject, Kind, Log, Manifest, Store, safe_name
 from assay.store.memory_log import MemoryLog
 from assay.store.stores import MANIFEST, FolderStore
 

@@ -10,9 +10,7 @@ from assay.engine.experiment.imports.foreign import (
     head_of,
     whole_json,
 )
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import reader
+from assay.sdk import JsonObject, UserError, reader
 
 if TYPE_CHECKING:
     pass

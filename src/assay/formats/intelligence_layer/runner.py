@@ -19,7 +19,6 @@ from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner as Engine
-from assay.errors import AssayError
 from assay.formats.intelligence_layer.datasets import DatasetRepository, StoreByKind, dataset_store
 from assay.formats.intelligence_layer.domain import (
     Example,
@@ -55,8 +54,7 @@ from assay.formats.intelligence_layer.types import (
     is_ours,
     to_json,
 )
-from assay.interfaces import Limits, Store
-from assay.store.keys import canonical, digest
+from assay.sdk import AssayError, Limits, Store, canonical, digest
 from assay.store.stores import MemoryStore
 from assay.text.plain import plain
 

@@ -35,10 +35,19 @@ from assay.formats.intelligence_layer.original import (
 )
 from assay.formats.intelligence_layer.tracer import ExampleTracer, InMemoryTracer, Tracer, tracer_of
 from assay.formats.intelligence_layer.types import BadValue, Output, from_json, is_ours, to_json
-from assay.interfaces import Answer, Log, Store
-from assay.records import JsonObject, Manifest, Response, Segment
-from assay.store.files import safe_name
-from assay.store.keys import canonical, digest, response_key
+from assay.sdk import (
+    Answer,
+    JsonObject,
+    Log,
+    Manifest,
+    Response,
+    Segment,
+    Store,
+    canonical,
+    digest,
+    response_key,
+    safe_name,
+)
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
 from assay.store.stores import MemoryStore

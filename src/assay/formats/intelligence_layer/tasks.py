@@ -12,16 +12,26 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, final
 
 from assay.engine.calls.stop import Stop
-from assay.errors import CallError, LaneError, PermanentError, TransientError
 from assay.formats.intelligence_layer.domain import FailedExampleRun
 from assay.formats.intelligence_layer.logics import arguments_of
 from assay.formats.intelligence_layer.runs import answer_with
 from assay.formats.intelligence_layer.tracer import TaskSpan, Tracer
 from assay.formats.intelligence_layer.types import Input, ModelRecord, Output, from_json, to_json
-from assay.interfaces import Answer, Work
-from assay.interfaces import Context as CallContext
-from assay.records import Item, JsonMapping, JsonObject
-from assay.store.keys import canonical, digest, response_key
+from assay.sdk import (
+    Answer,
+    CallError,
+    Context as CallContext,
+    Item,
+    JsonMapping,
+    JsonObject,
+    LaneError,
+    PermanentError,
+    TransientError,
+    Work,
+    canonical,
+    digest,
+    response_key,
+)
 from assay.text.plain import plain
 from assay.usercode import identity
 

@@ -21,7 +21,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from assay.formats.intelligence_layer.types import ModelRecord, from_json, to_json
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 PydanticSerializable = Any
 """Anything that `assay.formats.intelligence_layer.types.to_json` can write."""

@@ -13,8 +13,7 @@ from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 import msgspec
 
-from assay.errors import UserError
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, UserError
 
 T = TypeVar("T")
 Input = TypeVar("Input")

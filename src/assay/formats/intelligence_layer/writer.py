@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from assay.analysis.look.export import WHOLE_ROWS, Export
-from assay.errors import UserError
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.cases import file_name
 from assay.formats.intelligence_layer.datasets import FileDatasetRepository
@@ -22,9 +21,7 @@ from assay.formats.intelligence_layer.experiments import Artefact, artefacts_of
 from assay.formats.intelligence_layer.reader import is_repository
 from assay.formats.intelligence_layer.runs import FileRunRepository
 from assay.formats.intelligence_layer.types import to_json
-from assay.records import Item, JsonObject
-from assay.registry import writer
-from assay.store.files import make_folder, write_file
+from assay.sdk import Item, JsonObject, UserError, make_folder, write_file, writer
 
 _JSON: Any = Any  # the type of a value that is read as it is
 _OWN = "skipped_evaluation_count"  # a field of our overviews that the original does not have

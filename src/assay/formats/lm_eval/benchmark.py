@@ -8,14 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking.data import load, shown_name
 from assay.formats.lm_eval.asking.documents import documents, plain
 from assay.formats.lm_eval.scoring.measures import entries
 from assay.formats.lm_eval.tasks.definition import Definition
 from assay.formats.lm_eval.tasks.index import Progress, index
-from assay.records import JsonObject
 from assay.registry import benchmark
+from assay.sdk import AssayError, JsonObject, UserError
 
 _ASKS = {
     "generate_until": "text that the model writes",

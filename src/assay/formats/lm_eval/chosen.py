@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Definition, Hook, TaskMember, leaves
 from assay.formats.lm_eval.tasks.definitions import members
 from assay.formats.lm_eval.tasks.index import index
-from assay.records import JsonObject
-from assay.store.keys import digest
+from assay.sdk import JsonObject, UserError, digest
 
 # of an entry: changes that no definition has
 _OWN = ("limit", "samples", "system_instruction", "chat", "sound")

@@ -7,8 +7,7 @@ from assay.formats.lm_eval.asking.documents import BoundTask, Generators, asked_
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.chosen import ChosenTask, chosen_tasks, identity
 from assay.formats.lm_eval.tasks.definition import TaskDocument, TaskRequest
-from assay.records import JsonObject
-from assay.registry import dataset
+from assay.sdk import JsonObject, dataset
 
 Entries = Sequence[JsonObject]
 _SEED = 1234  # what the harness sends with every request

@@ -10,12 +10,9 @@ import numpy as np
 from assay.formats.lm_eval.chosen import request_of, requested_members, task
 from assay.formats.lm_eval.scorer import NO_FILTER, SOUND
 from assay.formats.lm_eval.scoring import aggregations as by
-from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers
-from assay.formats.lm_eval.scoring.groups import groups as groups_of
+from assay.formats.lm_eval.scoring.groups import TaskNumbers, group_numbers, groups as groups_of
 from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
-from assay.interfaces import Group, Values
-from assay.records import JsonObject
-from assay.registry import metric
+from assay.sdk import Group, JsonObject, Values, metric
 from assay.stats.intervals import item_contributions, item_weights
 from assay.stats.resampling import room_at, scaled_ends
 

@@ -14,7 +14,6 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     without_secrets,
 )
-from assay.errors import UserError
 from assay.formats.lm_eval.logs.files import (
     BY_TASK,
     FACTS,
@@ -23,8 +22,7 @@ from assay.formats.lm_eval.logs.files import (
     experiments_at,
 )
 from assay.readers._results import FileResults
-from assay.records import JsonObject
-from assay.registry import reader
+from assay.sdk import JsonObject, UserError, reader
 
 if TYPE_CHECKING:
     from assay.formats.lm_eval.logs.samples import LoggedTask, Samples

@@ -6,9 +6,7 @@ from typing import Any, Literal
 
 from assay.formats.lm_eval.chosen import task
 from assay.formats.lm_eval.scoring.results import results as results_of
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
+from assay.sdk import Item, Response, Score, scorer
 
 NO_FILTER = "none"
 SOUND = " (sound)"

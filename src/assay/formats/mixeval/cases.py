@@ -14,7 +14,6 @@ from assay.engine.experiment.imports.foreign import (
     whole_json,
 )
 from assay.engine.experiment.imports.kept import restored
-from assay.errors import UserError
 from assay.formats.mixeval.dataset import content_of
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.reader import File
@@ -26,8 +25,7 @@ from assay.formats.mixeval.verdicts import (
     kind_of,
     response_from,
 )
-from assay.records import JsonObject
-from assay.store.keys import digest, id_hash
+from assay.sdk import JsonObject, UserError, digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 

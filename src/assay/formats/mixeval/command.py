@@ -9,7 +9,7 @@ import click
 
 from assay.cli import Command
 from assay.cli._options import trust_option
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,7 +16,6 @@ from typing import Any, cast
 from assay import reading
 from assay.engine.experiment.dataset import file_stamp
 from assay.engine.experiment.imports.foreign import fields_of, list_of
-from assay.errors import ConfigError, UserError
 from assay.formats.mixeval.evaluation_prompts import (
     FREE_FORM,
     MULTIPLE_CHOICE,
@@ -25,9 +24,7 @@ from assay.formats.mixeval.evaluation_prompts import (
     construct_prompt_multichoice,
     five_shot_prefixes,
 )
-from assay.records import JsonObject
-from assay.registry import dataset, nearest
-from assay.store.keys import canonical, digest
+from assay.sdk import ConfigError, JsonObject, UserError, canonical, dataset, digest, nearest
 from assay.text.json_stream import BrokenJson, json_entries
 
 KINDS = (FREE_FORM, MULTIPLE_CHOICE)

@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from assay import reading
-from assay.errors import UserError
-from assay.interfaces import Message
-from assay.records import JsonMapping
+from assay.sdk import JsonMapping, Message, UserError
 
 FREE_FORM, MULTIPLE_CHOICE = "free-form", "multiple-choice"
 PREFIXES = {

@@ -15,11 +15,13 @@ from assay.engine.calls.failures import UNANSWERED
 from assay.engine.calls.progress import Progress
 from assay.engine.calls.stop import Stop
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.experiment import Experiment, Mode
-from assay.engine.experiment.experiment import Options as RunOptions
-from assay.engine.experiment.experiment import Result as ExperimentResult
+from assay.engine.experiment.experiment import (
+    Experiment,
+    Mode,
+    Options as RunOptions,
+    Result as ExperimentResult,
+)
 from assay.engine.experiment.imports.rows import import_rows
-from assay.errors import UserError
 from assay.formats.mixeval.dataset import read_corrections
 from assay.formats.mixeval.files import (
     EntryRows,
@@ -42,7 +44,7 @@ from assay.formats.mixeval.plans import (
     version_of,
 )
 from assay.formats.mixeval.responses import HARMLESS, Import
-from assay.store.files import safe_name
+from assay.sdk import UserError, safe_name
 from assay.store.repositories import DatasetRepository
 from assay.store.seal import seal
 from assay.store.sealed import seal_folder

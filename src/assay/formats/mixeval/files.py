@@ -13,15 +13,12 @@ from typing import Any
 import msgspec
 
 from assay import reading
-from assay.errors import UserError
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.finding import file_name
 from assay.formats.mixeval.metric import OVERALL, SCORE, ModelScores, ScoreCell
 from assay.formats.mixeval.plans import COMPATIBLE, Layout, Parsers
-from assay.interfaces import Log, Store
-from assay.records import JsonObject, MetricRow
-from assay.store.files import safe_name
+from assay.sdk import JsonObject, Log, MetricRow, Store, UserError, safe_name
 from assay.store.ledger import adopt, claim, digest_of, was_written, write_named
 from assay.store.lock import LOCK
 from assay.store.stores import EXPERIMENT_FILES, MANIFEST

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from assay import reading
-from assay.errors import UserError
 from assay.formats.mixeval.dataset import benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
+from assay.sdk import UserError
 from assay.text.json_stream import BrokenJson, json_entries
 
 SPLITS = {FREE_FORM: "freeform", MULTIPLE_CHOICE: "multichoice"}

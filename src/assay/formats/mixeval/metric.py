@@ -12,10 +12,8 @@ import numpy as np
 
 from assay.formats.mixeval.compat import Guesses, letters
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
-from assay.interfaces import FloatArray, Group, IntArray, Mask, Values
-from assay.records import JsonMapping
-from assay.registry import metric
 from assay.reports.sheet import Column, Sheet, Table
+from assay.sdk import FloatArray, Group, IntArray, JsonMapping, Mask, Values, metric
 from assay.stats.correction import weighted_interval
 
 SCORE = "mixeval.score"

@@ -9,13 +9,11 @@ import msgspec
 
 from assay.config import Config, ModelConfig, load, parse_model
 from assay.engine.experiment.trust import CONFIG, stored_config
-from assay.errors import UserError
 from assay.formats.mixeval.compat import NO_RULE
 from assay.formats.mixeval.dataset import benchmark_name, data_files, versions_in
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE, original_prompts
 from assay.formats.mixeval.metric import SCORE
-from assay.records import JsonMapping, JsonObject
-from assay.registry import nearest
+from assay.sdk import JsonMapping, JsonObject, UserError, nearest
 
 COMPATIBLE = "rule-compat"
 RULES = (COMPATIBLE, "rule")

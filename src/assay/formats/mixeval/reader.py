@@ -14,9 +14,7 @@ from assay.engine.experiment.imports.foreign import (
     files_below,
     head_of,
 )
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import reader
+from assay.sdk import JsonObject, UserError, reader
 from assay.text.json_stream import file_entries
 
 

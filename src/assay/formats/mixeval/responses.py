@@ -10,12 +10,10 @@ from pathlib import Path
 import msgspec
 
 from assay.engine.experiment.imports.foreign import Oddities
-from assay.errors import UserError
 from assay.formats.mixeval.finding import ModelFiles
 from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
-from assay.records import Item, JsonObject, Response
+from assay.sdk import Item, JsonObject, Response, UserError, canonical, digest, id_hash
 from assay.store.index import ItemIndex
-from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 

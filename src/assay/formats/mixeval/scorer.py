@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from assay.errors import PermanentError, UserError
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.evaluation_prompts import (
     FREE_FORM,
@@ -21,11 +20,21 @@ from assay.formats.mixeval.evaluation_prompts import (
     options_block,
     original_messages,
 )
-from assay.interfaces import Completion, Context, Message, Score
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import scorer
 from assay.scorers._judge_prompt import JudgeQuestion, Rendered, check_panel, render_question
 from assay.scorers._judging import RAW, SHOWN_AGAIN, Panel, identity
+from assay.sdk import (
+    Completion,
+    Context,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Message,
+    PermanentError,
+    Response,
+    Score,
+    UserError,
+    scorer,
+)
 from assay.text.answers import without_reasoning
 from assay.text.choices import find_choice
 from assay.text.fences import without_fenced

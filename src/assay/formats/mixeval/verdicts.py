@@ -26,7 +26,7 @@ from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import plain_row, problem_of, prompt_text, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.plans import COMPATIBLE
-from assay.records import Evaluation, Item, JsonObject, Response, verdict_of
+from assay.sdk import Evaluation, Item, JsonObject, Response, verdict_of
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
 from assay.text.template import question, variables

@@ -14,7 +14,6 @@ from assay.analysis.look.joining import Joining, Series
 from assay.analysis.look.side_by_side import SideBySide
 from assay.engine.experiment.imports.foreign import Rest, content_id
 from assay.engine.experiment.imports.kept import KEPT, kept_of
-from assay.errors import UserError
 from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.finding import file_name
@@ -29,9 +28,7 @@ from assay.formats.mixeval.verdicts import (
     right_letter,
     verdict_row,
 )
-from assay.records import Item, JsonObject
-from assay.registry import writer
-from assay.store.files import safe_name
+from assay.sdk import Item, JsonObject, UserError, safe_name, writer
 
 _SHORT: dict[str, str] = dict(zip(KINDS, ("ff", "mp"), strict=True))
 _UNSCORED = "unscored"

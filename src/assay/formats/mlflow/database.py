@@ -15,10 +15,10 @@ from assay.engine.experiment.imports.foreign import (
     rows_of,
     unknown_version,
 )
-from assay.errors import UserError
 from assay.formats.mlflow.metrics import MlflowRun, decoded_json
 from assay.formats.mlflow.traces import Assessment, MlflowTrace
 from assay.readers._results import small_yaml
+from assay.sdk import UserError
 
 _LARGEST = 1 << 22  # bytes of a file with one fact
 STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}

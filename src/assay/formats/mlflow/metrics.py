@@ -17,12 +17,11 @@ from assay.engine.experiment.imports.foreign import (
     fields_of,
     json_value,
     key_of,
+    number_of as finite,
     without_secrets,
 )
-from assay.engine.experiment.imports.foreign import number_of as finite
-from assay.interfaces import FloatArray
 from assay.readers._results import FileResults, first_filled
-from assay.records import Evaluation, JsonObject, Response
+from assay.sdk import Evaluation, FloatArray, JsonObject, Response
 from assay.store.table.columns import Growing
 
 _MODEL_NAMES = ("model", "model_name", "mlflow.genaiEvaluate.agent.function")

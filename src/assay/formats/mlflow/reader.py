@@ -23,8 +23,7 @@ from assay.formats.mlflow.metrics import RunResults, decoded_json
 from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, MlflowTrace, case_of
 from assay.readers._results import small_yaml
-from assay.records import JsonObject
-from assay.registry import reader
+from assay.sdk import JsonObject, reader
 
 _SOURCE_RUN = "mlflow.sourceRun"
 

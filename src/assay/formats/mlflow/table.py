@@ -25,7 +25,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.formats.mlflow.database import run_of_table
 from assay.formats.mlflow.metrics import RunResults, evaluation, number_of, text_of
 from assay.readers._results import response_of
-from assay.records import Evaluation, JsonObject, Response
+from assay.sdk import Evaluation, JsonObject, Response
 from assay.text.json_stream import BrokenJson, json_parts
 
 _COLUMNS = re.compile(

@@ -20,7 +20,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.mlflow.metrics import MetricScores, MlflowRun, decoded_json, evaluation, text_of
 from assay.readers._results import first_filled, response_of, without_empty
-from assay.records import Evaluation, JsonObject, Response
+from assay.sdk import Evaluation, JsonObject, Response
 
 _OWN = "mlflow."
 _IDS = ("id", "item_id", "question_id", "example_id")

@@ -30,9 +30,7 @@ from assay.engine.experiment.imports.foreign import (
     without_secrets,
 )
 from assay.readers._results import FileResults, first_filled, response_of, without_empty
-from assay.records import Evaluation, JsonObject, Response
-from assay.registry import reader
-from assay.store.keys import id_hash
+from assay.sdk import Evaluation, JsonObject, Response, id_hash, reader
 from assay.store.table.columns import Growing
 from assay.store.table.decode import row_decoder
 from assay.store.table.join import group_rows

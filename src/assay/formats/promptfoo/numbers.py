@@ -11,7 +11,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.promptfoo.shapes import SCORE, VERDICT, PromptfooResult, PromptText
 from assay.readers._results import pass_rate
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 _LONGEST_NAME = 80
 _CLOSE = 1e-9

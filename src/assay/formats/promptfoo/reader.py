@@ -54,8 +54,7 @@ from assay.formats.promptfoo.shapes import (
     planned_labels,
 )
 from assay.readers._results import JsonResults, response_of, without_empty
-from assay.records import Evaluation, JsonObject, Response, ResponseOutcome
-from assay.registry import reader
+from assay.sdk import Evaluation, JsonObject, Response, ResponseOutcome, reader
 
 _NEWEST = 3
 _VERSION = re.compile(rb'"results"\s*:\s*\{\s*"version"\s*:\s*(\d+)')

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.engine.experiment.imports.foreign import encoded_names, free_name
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 
 class ProviderName(msgspec.Struct, gc=False):

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from assay.engine.experiment.imports.foreign import Headline, fields_of
-from assay.records import Evaluation, JsonObject, Response
+from assay.sdk import Evaluation, JsonObject, Response
 
 _Sums = dict[tuple[str, ...], list[float]]  # (kind, name, …): sum and count
 

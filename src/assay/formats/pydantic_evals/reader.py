@@ -33,8 +33,7 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.formats.pydantic_evals.averages import Averages
 from assay.readers._results import FileResults, first_filled, response_of, tokens_of, without_empty
-from assay.records import Evaluation, JsonObject, Response
-from assay.registry import reader
+from assay.sdk import Evaluation, JsonObject, Response, reader
 from assay.text.json_stream import BrokenJson, json_parts
 
 _LOOK = 1 << 22  # bytes in which the first case ends, or this is not a report

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple, cast
 
 from assay.config import load
 from assay.engine.experiment.dataset import open_dataset
-from assay.errors import UserError
 from assay.formats.ragicamp.reader import UNKNOWN, RagicampResults, results_at
 from assay.formats.ragicamp.rows import id_of, item_row
-from assay.records import JsonMapping, JsonObject
-from assay.registry import dataset, nearest
+from assay.sdk import JsonMapping, JsonObject, UserError, dataset, nearest
 
 _FIELDS = (
     "id",

@@ -29,24 +29,34 @@ from assay.config import load
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.measure import bind_metric
 from assay.engine.evaluate.bind import BoundScorer, bind_scorer
-from assay.engine.evaluate.evaluate import Evaluator as ScoringStep
-from assay.engine.evaluate.evaluate import check_scorers
+from assay.engine.evaluate.evaluate import Evaluator as ScoringStep, check_scorers
 from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.imports.rows import means_config
 from assay.engine.experiment.models import bind_models
 from assay.engine.experiment.resolve import find_source
 from assay.engine.run.run import Runner
-from assay.errors import PermanentError, UserError
 from assay.formats.ragicamp.dataset import NamedExamples, examples_of, name_of
 from assay.formats.ragicamp.merging import check_questions, exclusive_access, places_of
 from assay.formats.ragicamp.rows import OURS
 from assay.formats.ragicamp.scorer import NAMES
 from assay.formats.ragicamp.state import state_of
 from assay.formats.ragicamp.writer import ragicamp as write_files
-from assay.interfaces import Answer, Context, Limits, Model, Work
-from assay.records import Item, JsonMapping, JsonObject, Manifest
-from assay.store.files import safe_name
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    Answer,
+    Context,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Limits,
+    Manifest,
+    Model,
+    PermanentError,
+    UserError,
+    Work,
+    canonical,
+    digest,
+    safe_name,
+)
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 from assay.text.template import question, variables

@@ -14,8 +14,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from assay import reading
-from assay.errors import UserError
-from assay.records import JsonObject, decode_json
+from assay.sdk import JsonObject, UserError, decode_json
 from assay.text.json_extents import extents
 from assay.text.json_stream import BrokenJson, json_parts, storable
 

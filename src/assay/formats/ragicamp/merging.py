@@ -14,14 +14,21 @@ from typing import IO, Literal
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.ragicamp.files import RagicampFile, look
 from assay.formats.ragicamp.rows import answers_in, id_of, question_row
-from assay.interfaces import Log
-from assay.records import JsonObject
-from assay.store.files import make_folder, open_own, safe_name, store_error, sweep, write_file
+from assay.sdk import (
+    JsonObject,
+    Log,
+    UserError,
+    id_hash,
+    make_folder,
+    safe_name,
+    store_error,
+    sweep,
+    write_file,
+)
+from assay.store.files import open_own
 from assay.store.index import ItemIndex
-from assay.store.keys import id_hash
 from assay.store.keyset import Seen
 from assay.store.ledger import check_replaceable, replace_file
 

@@ -22,7 +22,6 @@ from assay.engine.experiment.imports.foreign import (
     fields_of,
     number_of,
 )
-from assay.errors import UserError
 from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
     IDS,
@@ -32,9 +31,7 @@ from assay.formats.ragicamp.rows import (
     question_fields,
     read_prediction,
 )
-from assay.records import Evaluation, JsonObject
-from assay.registry import reader
-from assay.store.keys import digest, id_hash
+from assay.sdk import Evaluation, JsonObject, UserError, digest, id_hash, reader
 from assay.store.keyset import Seen
 from assay.text.json_stream import storable
 

@@ -14,10 +14,18 @@ import msgspec
 from assay.engine.aggregate.bind import Policy
 from assay.engine.experiment.imports.foreign import evaluation_of, failure, fields_of, list_of
 from assay.engine.experiment.imports.kept import completed, difference
-from assay.errors import UserError
-from assay.records import OUTCOMES, Evaluation, EvaluationOutcome, Item, JsonObject, Response
+from assay.sdk import (
+    OUTCOMES,
+    Evaluation,
+    EvaluationOutcome,
+    Item,
+    JsonObject,
+    Response,
+    UserError,
+    canonical,
+    digest,
+)
 from assay.store.items import encode_item, normalise
-from assay.store.keys import canonical, digest
 from assay.text.expected import accepted
 from assay.text.template import question, variables
 

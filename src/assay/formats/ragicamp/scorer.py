@@ -7,12 +7,7 @@ documents is an error row here: it says nothing about the answer.
 from collections.abc import Sequence
 from typing import Literal
 
-from assay.errors import UserError
-from assay.interfaces import Context, Score
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.registry import scorer
-from assay.scorers import bertscore as core_bertscore
-from assay.scorers import judge_correctness as core_correctness
+from assay.scorers import bertscore as core_bertscore, judge_correctness as core_correctness
 from assay.scorers._parameters import ScorerCase
 from assay.scorers._retrieved import FUNCTION_WORDS
 from assay.scorers._transformers import check_model
@@ -22,6 +17,7 @@ from assay.scorers.exact_match import exact_match as core_exact_match
 from assay.scorers.f1 import f1 as core_f1
 from assay.scorers.faithfulness import faithfulness as core_faithfulness
 from assay.scorers.hallucination import hallucination as core_hallucination
+from assay.sdk import Context, Item, JsonMapping, JsonObject, Response, Score, UserError, scorer
 from assay.text.expected import answers_listed
 
 NLI_MODEL = "microsoft/deberta-base-mnli"

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.store.keys import canonical
+from assay.sdk import canonical
 from assay.usercode import identity
 
 _DEEPEST = 8

@@ -20,7 +20,6 @@ from assay.engine.experiment.bind import BoundOutput
 from assay.engine.experiment.imports.foreign import fields_of
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
-from assay.errors import UserError
 from assay.formats.ragicamp.files import date_of, timestamp_of
 from assay.formats.ragicamp.merging import (
     FileKind,
@@ -42,10 +41,19 @@ from assay.formats.ragicamp.rows import (
     prediction_row,
     question_of,
 )
-from assay.interfaces import Store
-from assay.records import Evaluation, EvaluationOutcome, JsonObject, Manifest
-from assay.registry import writer
-from assay.store.files import make_folder, store_error, temporary_suffix, write_file
+from assay.sdk import (
+    Evaluation,
+    EvaluationOutcome,
+    JsonObject,
+    Manifest,
+    Store,
+    UserError,
+    make_folder,
+    store_error,
+    write_file,
+    writer,
+)
+from assay.store.files import temporary_suffix
 from assay.store.stores import FlatStore
 
 STATISTICS = ("mean", "min", "max", "std", "median")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from assay.cli import Command
-from assay.records import JsonMapping
+from assay.sdk import JsonMapping
 from assay.text.plain import plain
 
 

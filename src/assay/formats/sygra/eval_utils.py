@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from assay.errors import AssayError, UserError
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.helpers import GraphPostProcessor, LambdaFunction
 from assay.formats.sygra.metric import (
@@ -19,6 +18,7 @@ from assay.formats.sygra.metric import (
 )
 from assay.formats.sygra.metrics import BadParameter, UnitMetricRegistry, UnknownName, error_text
 from assay.formats.sygra.types import Config, Row
+from assay.sdk import AssayError, UserError
 
 # what evaluation graphs name, whether a file of the user's defines it or we do
 UNIT_METRICS = "tasks.eval.utils.UnitMetrics"

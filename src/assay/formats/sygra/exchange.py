@@ -28,8 +28,7 @@ from assay.engine.experiment.imports.foreign import (
 from assay.engine.experiment.imports.kept import labelled
 from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult
 from assay.formats.sygra.types import Row
-from assay.records import Evaluation, Response, as_object, is_number
-from assay.store.keys import id_hash
+from assay.sdk import Evaluation, Response, as_object, id_hash, is_number
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 

@@ -26,7 +26,6 @@ from assay.engine.experiment.dataset import ingest
 from assay.engine.experiment.preflight import LOOKED_AT
 from assay.engine.experiment.status import log_to, status_file
 from assay.engine.run.run import Runner
-from assay.errors import UserError
 from assay.formats.sygra.data import NoRecords, id_text, item_ids, open_records
 from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.models_file import BoundModel, bind_model, load_environment, read_models
@@ -45,10 +44,8 @@ from assay.formats.sygra.outputs import (
 from assay.formats.sygra.scoring import RunStore, Scoring, result_columns
 from assay.formats.sygra.task import SygraTask, models_used
 from assay.formats.sygra.types import Row, YamlPlace
-from assay.interfaces import Limits
-from assay.records import Item
+from assay.sdk import Item, Limits, UserError, canonical, digest
 from assay.store.files import INSIDE
-from assay.store.keys import canonical, digest
 from assay.store.repositories import DatasetRepository
 from assay.store.stores import FlatStore
 from assay.store.table.decode import read_rows

@@ -14,12 +14,11 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.sygra.graph.messages import SygraMessage, SygraState
 from assay.formats.sygra.graph.output import OutputGenerator
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
-from assay.formats.sygra.types import Config, Row
-from assay.formats.sygra.types import deep_update as deep_update
+from assay.formats.sygra.types import Config, Row, deep_update as deep_update
+from assay.sdk import UserError
 from assay.text.answers import without_reasoning
 from assay.text.json_out import NoJson, find_json, read_json
 

@@ -1,6 +1,6 @@
 """What task folders are not offered in YAML, flags, records and imports; what to use instead."""
 
-from assay.errors import UserError
+from assay.sdk import UserError
 
 _RUN = "assay.formats.sygra.run(task, …)"
 _ASK = "an llm node, or a function task with `context.complete`"

@@ -21,7 +21,6 @@ from msgspec import Meta
 
 from assay.engine.aggregate.bind import OWN_KEYS, BoundMetric, bind_metric
 from assay.engine.aggregate.measure import Sample, measure
-from assay.errors import UserError
 from assay.formats.sygra.metrics import (
     AggregatorMetricRegistry,
     BadParameter,
@@ -40,13 +39,10 @@ from assay.formats.sygra.metrics.counting import (
 )
 from assay.formats.sygra.scorer import problem_of, result_of
 from assay.formats.sygra.types import Config, Row
-from assay.interfaces import Group, Values
 from assay.metrics.label_scores import ACTUAL, PREDICTED
 from assay.metrics.pass_rate import pass_rate
-from assay.records import JsonObject, MetricRow
-from assay.registry import metric
+from assay.sdk import Group, JsonObject, MetricRow, UserError, Values, id_hash, metric
 from assay.stats.intervals import codes_of
-from assay.store.keys import id_hash
 
 PROBLEM = "detailed_results.problem"
 SIDES = (PREDICTED, ACTUAL, METADATA)

@@ -13,16 +13,13 @@ import msgspec
 
 from assay import registry
 from assay.config.models import with_version
-from assay.errors import UserError
 from assay.formats.sygra.graph import ModelUse
 from assay.formats.sygra.graph.asking import check_medium
 from assay.formats.sygra.graph.called import code_of
 from assay.formats.sygra.modules import Loader
 from assay.formats.sygra.names import read_yaml
 from assay.formats.sygra.types import Config, Row, YamlPlace
-from assay.interfaces import Completion, Limits, Model, Request
-from assay.records import as_list, as_object
-from assay.registry import nearest
+from assay.sdk import Completion, Limits, Model, Request, UserError, as_list, as_object, nearest
 
 
 class Balanced:

@@ -19,10 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from assay import foreign_modules
-from assay.errors import UserError
 from assay.foreign_modules import ForeignModules
 from assay.formats.sygra.instead import INSTEAD
-from assay.registry import nearest
+from assay.sdk import UserError, nearest
 from assay.usercode import places_in
 
 _HERE = "assay.formats.sygra"

@@ -17,10 +17,7 @@ import yaml
 from assay import reading
 from assay.config.source import why_too_much
 from assay.config.yaml12 import check_nesting
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import nearest
-from assay.store.files import write_file
+from assay.sdk import JsonObject, UserError, nearest, write_file
 from assay.store.stores import FlatStore
 
 GRAPH_FILE = "graph_config.yaml"

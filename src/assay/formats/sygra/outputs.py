@@ -23,13 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
-from assay.errors import UserError
 from assay.formats.sygra.eval_utils import COLLATOR, MetricCollatorPostProcessor
 from assay.formats.sygra.graph.called import Load
 from assay.formats.sygra.types import Config, Row, YamlPlace
-from assay.interfaces import IntArray, Log, Mask
-from assay.registry import nearest
-from assay.store.files import safe_name, write_file
+from assay.sdk import IntArray, Log, Mask, UserError, nearest, safe_name, write_file
 from assay.store.table.columns import Table
 from assay.store.table.join import Lookup
 from assay.usercode import raised

@@ -17,10 +17,8 @@ from assay.engine.experiment.imports.foreign import (
     unknown_version,
     whole_json,
 )
-from assay.errors import UserError
 from assay.formats.sygra.types import Row
-from assay.records import as_object
-from assay.registry import reader
+from assay.sdk import UserError, as_object, reader
 
 _MARKS = (b'"correct"', b'"golden"', b'"predicted"')
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d")

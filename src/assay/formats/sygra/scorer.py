@@ -12,10 +12,8 @@ from typing import Any
 from assay.formats.sygra.metrics import UnitMetricResult, unit
 from assay.formats.sygra.metrics.unit import DIRECTIONS, Share, alike, equal, same_direction
 from assay.formats.sygra.types import Config, Row
-from assay.interfaces import Score
-from assay.records import Item, Response
-from assay.registry import scorer
 from assay.scorers.within_box import within_box
+from assay.sdk import Item, Response, Score, scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 

@@ -31,9 +31,7 @@ from assay.formats.sygra.metric import Census, CollatorReport, Entry, report_ove
 from assay.formats.sygra.outputs import json_value
 from assay.formats.sygra.scorer import unit_result
 from assay.formats.sygra.types import Row
-from assay.interfaces import Group, Log, Values
-from assay.records import Kind, MetricRow, Response
-from assay.store.keys import digest
+from assay.sdk import Group, Kind, Log, MetricRow, Response, Values, digest
 from assay.store.memory_log import MemoryLog
 from assay.store.stores import FlatStore
 from assay.store.table.columns import Table

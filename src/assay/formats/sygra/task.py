@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.sygra.data import open_source
 from assay.formats.sygra.data.schema import row_schema
 from assay.formats.sygra.eval_utils import UNIT_METRICS, UnitMetrics, result_columns
@@ -17,10 +16,8 @@ from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import OFFERED, Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.formats.sygra.types import Config
-from assay.interfaces import Answer, Context, Model, Task, Work
-from assay.records import Item
-from assay.registry import nearest, task
-from assay.store.keys import digest
+from assay.interfaces import Task
+from assay.sdk import Answer, Context, Item, Model, UserError, Work, digest, nearest, task
 
 
 def models_used(source: Config, folder: TaskFolder) -> list[str]:

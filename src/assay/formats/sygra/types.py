@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from assay.errors import UserError
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, UserError
 
 Config = JsonMapping  # only read
 Row = JsonObject

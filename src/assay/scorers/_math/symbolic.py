@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from assay.children import Answerer
-from assay.errors import UserError, install_command
 from assay.scorers._math.expressions import Tree
+from assay.sdk import UserError, install_command
 
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from assay.scorers._math.symbolic import serve; serve()"
 _TO_START = 60.0

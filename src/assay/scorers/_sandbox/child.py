@@ -9,7 +9,7 @@ import types
 from contextlib import suppress
 from typing import Any
 
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 from . import closed
 from .remote import ALONE, OPERATIONS, Remote

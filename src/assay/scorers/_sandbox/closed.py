@@ -13,7 +13,7 @@ import struct
 import time
 from contextlib import suppress
 
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 NAMESPACES = 0x7E020080  # every flag of `clone` that makes one

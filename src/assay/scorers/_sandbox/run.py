@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from assay import children
-from assay.errors import UserError
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 Level = Literal["bubblewrap", "namespaces", "weak"]
 _HERE = Path(__file__).parent

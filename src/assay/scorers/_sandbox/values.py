@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 from .remote import Remote, finished
 

@@ -15,9 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay.errors import UserError
-from assay.records import JsonMapping, JsonObject
-from assay.records import find as find
-from assay.records import find_in_row as find_in_row
+from assay.records import JsonMapping, JsonObject, find as find, find_in_row as find_in_row
 from assay.registry import nearest
 
 _encode = msgspec.json.Encoder(order="sorted").encode

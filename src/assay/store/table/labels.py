@@ -20,8 +20,7 @@ from msgspec import UNSET
 
 from assay.errors import UserError
 from assay.interfaces import Codes, FloatArray, Hashes, IntArray, Log, Mask
-from assay.records import OUTCOMES as OUTCOMES
-from assay.records import EvaluationOutcome, JsonObject, verdict_of
+from assay.records import OUTCOMES as OUTCOMES, EvaluationOutcome, JsonObject, verdict_of
 from assay.store.keys import id_hash
 from assay.store.table.decode import decode_row, placed_lines
 from assay.store.table.facets import Narrow, find_in_row, first_of, narrow, typed

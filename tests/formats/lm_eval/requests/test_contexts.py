@@ -5,8 +5,7 @@ import json
 import random
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from assay.formats.lm_eval.asking.documents import Generators, chat, join, plain, turn
 from assay.formats.lm_eval.asking.fewshot import ContextSampler, FirstNSampler

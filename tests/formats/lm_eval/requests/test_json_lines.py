@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay.formats.lm_eval.asking.data import _load_splits, _options
 from assay.formats.lm_eval.asking.json_lines import simple_lines

@@ -22,13 +22,20 @@ from urllib.request import getproxies
 import msgspec
 
 from assay.engine.experiment.dataset import file_stamp
-from assay.errors import AssayError, UserError, install_command
 from assay.formats.lm_eval.asking.json_lines import simple_lines
 from assay.formats.lm_eval.asking.rows import jsonable, rows
 from assay.formats.lm_eval.tasks.definition import Definition
-from assay.records import JsonObject
-from assay.registry import nearest
-from assay.store.files import make_folder, store_error, temporary_of, write_file
+from assay.sdk import (
+    AssayError,
+    JsonObject,
+    UserError,
+    install_command,
+    make_folder,
+    nearest,
+    store_error,
+    temporary_of,
+    write_file,
+)
 
 
 def library() -> ModuleType:

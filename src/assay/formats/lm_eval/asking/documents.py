@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.asking import fewshot
 from assay.formats.lm_eval.asking.data import Data, load, made_by_functions
 from assay.formats.lm_eval.asking.fewshot import ExampleDraws
@@ -24,7 +23,7 @@ from assay.formats.lm_eval.tasks.definition import (
     default_generation,
     own_line,
 )
-from assay.records import JsonObject
+from assay.sdk import AssayError, JsonObject, UserError
 
 State = tuple[Any, Any]
 _first: dict[

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Definition, Hook
-from assay.records import JsonObject
-from assay.registry import nearest
+from assay.sdk import JsonObject, UserError, nearest
 
 
 def pool(

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from assay.formats.lm_eval.tasks.definition import Definition
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 _BLOCK = 10_000_000  # bytes that the library looks at together
 _LARGEST = 2**63

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from assay.records import JsonObject
-from assay.store.keys import canonical
+from assay.sdk import JsonObject, canonical
 
 _BATCH = 1000  # rows that are decoded together
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})

@@ -12,10 +12,8 @@ from typing import Any
 from jinja2 import UndefinedError
 from jinja2.sandbox import SandboxedEnvironment
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Hook
-from assay.records import JsonObject
-from assay.registry import nearest
+from assay.sdk import JsonObject, UserError, nearest
 from assay.text.bounded_jinja import BoundedEnvironment, begin, joined
 from assay.text.template import plain_parts
 

@@ -10,9 +10,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Hook, default_generation
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 REFUSED = "a task written in Python (class:) that does more than ask for a text"
 _OWN_WAYS = {"download", "fewshot_context", "fewshot_docs", "doc_to_choice", "apply_filters"}

@@ -20,7 +20,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from assay.errors import AssayError, UserError
 from assay.foreign_modules import ForeignModules
 from assay.formats.lm_eval.facade import class_tasks
 from assay.formats.lm_eval.facade.class_tasks import value_of_part
@@ -35,7 +34,7 @@ from assay.formats.lm_eval.facade.sources import (
     local_path,
 )
 from assay.formats.lm_eval.tasks.definition import Hook, own_line
-from assay.records import JsonObject
+from assay.sdk import AssayError, JsonObject, UserError
 from assay.text.normalise import squad
 
 # of assay.formats.lm_eval.scoring.hub

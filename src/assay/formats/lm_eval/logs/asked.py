@@ -12,7 +12,7 @@ from assay.engine.experiment.imports.foreign import first_text, list_of, number_
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import add_continuation, params_of
 from assay.formats.lm_eval.tasks.definition import TaskRequest
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 EMPTY = Raw(b"null")
 

@@ -16,7 +16,7 @@ from assay.engine.experiment.imports.foreign import (
     number_of,
     unknown_version,
 )
-from assay.records import JsonObject
+from assay.sdk import JsonObject
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')

@@ -26,8 +26,7 @@ from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
 from assay.formats.lm_eval.scoring.groups import TaskNumbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
-from assay.records import Evaluation, JsonObject, Response
-from assay.store.keys import digest
+from assay.sdk import Evaluation, JsonObject, Response, digest
 from assay.store.keyset import Seen
 
 _MOST_KEPT = 50_000

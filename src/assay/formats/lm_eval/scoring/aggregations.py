@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import UserError
 from assay.formats.lm_eval.scoring.corpora import (
     EVERY,
     Corpus,
@@ -21,8 +20,7 @@ from assay.formats.lm_eval.scoring.corpora import (
 )
 from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
 from assay.formats.lm_eval.tasks.definition import Definition, Hook, call_hook, registered_value
-from assay.interfaces import IntArray
-from assay.records import JsonObject
+from assay.sdk import IntArray, JsonObject, UserError
 
 Items = Sequence[Any]
 NOT_FINITE = "float"  # {"float": "nan"} stands for a number that JSON has not

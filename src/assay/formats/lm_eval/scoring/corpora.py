@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from assay.interfaces import FloatArray
+from assay.sdk import FloatArray
 from assay.text.translation import Measure, counts, percent
 
 Items = Sequence[Any]

@@ -10,7 +10,6 @@ from functools import cache
 from operator import methodcaller
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
     call_hook,
@@ -18,7 +17,7 @@ from assay.formats.lm_eval.tasks.definition import (
     registered_value,
     value_of_key,
 )
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 Answers = Iterable[Any]
 Docs = Sequence[JsonObject]

@@ -5,9 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import TaskMember, leaves
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 Key = tuple[str, str]  # metric, filter
 

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import SANDBOX
 from assay.formats.lm_eval.scoring.corpora import class_scores
 from assay.formats.lm_eval.scoring.measures import exact_match
-from assay.records import JsonObject
 from assay.scorers._sandbox.run import SandboxLimits, level_here, run_tests
+from assay.sdk import JsonObject, UserError
 from assay.text.error_rate import distance
 from assay.text.rouge import rouge_l, rouge_l_sum, rouge_n, words
 from assay.text.translation import require_sacrebleu

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import (
     Definition,
     Hook,
@@ -18,7 +17,7 @@ from assay.formats.lm_eval.tasks.definition import (
     registered_value,
     value_of_key,
 )
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 Measure = Callable[..., Any]
 DEFAULTS = {

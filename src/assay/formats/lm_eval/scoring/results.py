@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.errors import UserError
 from assay.formats.lm_eval.facade.importing import Sandbox, code_runs_in
 from assay.formats.lm_eval.scoring.aggregations import NOT_FINITE
 from assay.formats.lm_eval.scoring.filters import filtered_responses
 from assay.formats.lm_eval.scoring.measures import MetricEntry, entries
 from assay.formats.lm_eval.tasks.definition import Definition, call_hook
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 WRONG = -100  # the harness's number of a choice that does not exist
 Values = JsonObject

@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from assay.errors import AssayError, UserError
 from assay.formats.lm_eval.facade.sources import install_line
-from assay.records import JsonObject
+from assay.sdk import AssayError, JsonObject, UserError
 
 
 class Hook:

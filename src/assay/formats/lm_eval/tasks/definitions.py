@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.engine.experiment.imports.foreign import fields_of, list_of
-from assay.errors import UserError
 from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
 from assay.formats.lm_eval.tasks.index import IndexEntry, Progress, TaskIndex, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 _GROUP_KEYS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata"}
 

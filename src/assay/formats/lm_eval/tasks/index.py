@@ -13,10 +13,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.lm_eval.facade.sources import installed_tasks, missing
-from assay.records import JsonObject
-from assay.store.files import state_folder, write_file
+from assay.sdk import JsonObject, UserError, write_file
+from assay.store.files import state_folder
 
 Kind = Literal["task", "group", "tag", "class"]
 Progress = Callable[[int, int], None]

@@ -9,7 +9,6 @@ from typing import Any, cast, get_args
 import msgspec
 import yaml
 
-from assay.errors import UserError
 from assay.formats.lm_eval.facade import class_tasks
 from assay.formats.lm_eval.facade.class_tasks import REFUSED, is_plain
 from assay.formats.lm_eval.facade.importing import METRICS, NAMES
@@ -22,7 +21,7 @@ from assay.formats.lm_eval.tasks.definition import (
     default_generation,
 )
 from assay.parameters import nearest
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError
 
 # files that were read already, so that many can include one
 Parsed = MutableMapping[Path, JsonObject]

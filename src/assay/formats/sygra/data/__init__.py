@@ -11,23 +11,18 @@ SHA-256 of its JSON: equal records have equal ids.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from itertools import chain, islice
-from itertools import count as numbers
+from itertools import chain, count as numbers, islice
 from pathlib import Path
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.sygra.data.sources import raw_records
 from assay.formats.sygra.data.transforms import Load, Record, Records, as_text, plain_record, stages
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, YamlPlace
-from assay.records import as_list
-from assay.registry import nearest
-from assay.store.keys import id_hash
+from assay.sdk import UserError, as_list, id_hash, nearest
 from assay.store.keyset import Seen
 
 CONFIG = "data_config"

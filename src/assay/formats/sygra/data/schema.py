@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Load
 from assay.formats.sygra.types import Config, YamlPlace
-from assay.registry import nearest
+from assay.sdk import UserError, nearest
 
 Check = Callable[[Config], list[str]]
 Convert = Callable[[Any], Any]

@@ -22,11 +22,9 @@ from typing import Any
 
 from assay import registry
 from assay.datasets._files import files, open_file
-from assay.errors import UserError
 from assay.formats.sygra.data.transforms import Record, Records
 from assay.formats.sygra.types import Config
-from assay.records import as_list
-from assay.registry import nearest
+from assay.sdk import UserError, as_list, nearest
 
 
 def data_files(folder: Path, subset: str, split: str, where: str) -> list[Path] | None:

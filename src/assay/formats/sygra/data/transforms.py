@@ -19,9 +19,8 @@ from datetime import date, time
 from itertools import islice
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.sygra.types import Config, Row, YamlPlace
-from assay.registry import nearest
+from assay.sdk import UserError, nearest
 
 _PLAIN = frozenset({str, int, bool, type(None)})
 _MISSING = frozenset({"NAType", "NaTType"})  # what pandas has for null

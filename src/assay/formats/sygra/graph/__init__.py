@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import ConfigError, UserError
 from assay.formats.sygra.graph.asking import GraphParts, Load, ModelUse, Rows
 from assay.formats.sygra.graph.edges import END, EXIT, START, Expanded, Subgraph, ways
 from assay.formats.sygra.graph.llm import (
@@ -31,10 +30,18 @@ from assay.formats.sygra.graph.messages import HISTORY, MESSAGES, MODES
 from assay.formats.sygra.graph.output import OutputMap
 from assay.formats.sygra.instead import not_offered
 from assay.formats.sygra.types import Config, Row, YamlPlace
-from assay.interfaces import Answer, Context, Work
-from assay.records import Item, as_list
-from assay.registry import nearest
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    Answer,
+    ConfigError,
+    Context,
+    Item,
+    UserError,
+    Work,
+    as_list,
+    canonical,
+    digest,
+    nearest,
+)
 
 KINDS: dict[str, Callable[..., Node]] = {
     "llm": LlmNode,

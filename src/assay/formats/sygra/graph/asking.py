@@ -11,8 +11,7 @@ import msgspec
 
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.types import Config, Row, YamlPlace
-from assay.interfaces import Completion, Context, Message
-from assay.registry import nearest
+from assay.sdk import Completion, Context, Message, nearest
 from assay.text.json_out import NoJson, find_json, read_json
 
 Native = Literal["json_schema", "guided_json", "none"]

@@ -21,9 +21,8 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import AssayError, UserError
 from assay.formats.sygra.types import Row
-from assay.interfaces import Context
+from assay.sdk import AssayError, Context, UserError
 from assay.usercode import identity, places_in
 
 Load = Callable[[str, str], Any]

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.sygra.graph.asking import GraphParts
 from assay.formats.sygra.graph.called import UserFunction
 from assay.formats.sygra.graph.llm import Node
 from assay.formats.sygra.types import Config, Row, YamlPlace, deep_update, with_texts
-from assay.interfaces import Context
-from assay.registry import nearest
+from assay.sdk import Context, UserError, nearest
 
 START, END = "START", "END"
 EXIT = ".END"

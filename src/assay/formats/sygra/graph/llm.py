@@ -14,7 +14,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
-from assay.errors import UserError
 from assay.formats.sygra.graph.asking import GraphParts, NodeModel, State
 from assay.formats.sygra.graph.called import load_tools
 from assay.formats.sygra.graph.messages import (
@@ -29,9 +28,7 @@ from assay.formats.sygra.graph.messages import (
     with_history,
 )
 from assay.formats.sygra.types import Config, Row, YamlPlace
-from assay.interfaces import Context, Message
-from assay.records import as_list
-from assay.store.keys import canonical, digest
+from assay.sdk import Context, Message, UserError, as_list, canonical, digest
 
 
 class Node:

@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
 from assay.formats.sygra.types import Config, Row
-from assay.interfaces import Message
+from assay.sdk import Message, UserError
 
 MESSAGES = "messages"
 HISTORY = "__chat_history__"

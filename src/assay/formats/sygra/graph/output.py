@@ -4,12 +4,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from assay.errors import UserError
 from assay.formats.sygra.graph.called import Load, UserFunction, code_of
 from assay.formats.sygra.graph.messages import plain
 from assay.formats.sygra.types import Config, Row, YamlPlace, with_texts
-from assay.interfaces import Context
-from assay.registry import nearest
+from assay.sdk import Context, UserError, nearest
 from assay.text.json_out import at_path
 
 

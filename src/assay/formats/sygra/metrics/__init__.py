@@ -16,9 +16,8 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from assay import registry
-from assay.errors import AssayError, UserError
 from assay.formats.sygra.types import Config, Row
-from assay.registry import nearest
+from assay.sdk import AssayError, UserError, nearest
 
 B = TypeVar("B", bound="type[BuiltIn]")
 C = TypeVar("C", bound=type[Any])

@@ -29,17 +29,16 @@ from assay.formats.sygra.metrics import (
     built_in,
 )
 from assay.formats.sygra.types import Config, Row
-from assay.interfaces import Codes, Group, Values
 from assay.metrics.classification import fields_of
 from assay.metrics.label_scores import ACTUAL, PREDICTED, LabelCounts
 from assay.metrics.pass_at_k import pass_at_k
 from assay.metrics.pass_hat_k import pass_hat_k
 from assay.metrics.pass_rate import pass_rate
 from assay.metrics.step_efficiency import attempt_counts, efficiency, first_passes, step_efficiency
+from assay.sdk import Codes, Group, Values, id_hash
 from assay.stats.classification import NONE, Matrix, resampled, scores
 from assay.stats.intervals import Interval, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
-from assay.store.keys import id_hash
 from assay.text.normalise import lower_spaces
 
 _MOST_CLASSES = 1000  # a matrix of 8 MB; more labels than that are answers, not classes

@@ -19,9 +19,9 @@ from assay.formats.sygra.metrics import (
     UnitMetricResult,
     built_in,
 )
-from assay.records import JsonMapping, JsonObject
 from assay.scorers.edit_similarity import ratio
 from assay.scorers.within_box import contains
+from assay.sdk import JsonMapping, JsonObject
 from assay.text.normalise import normaliser
 
 DIRECTIONS = ("up", "down", "left", "right")

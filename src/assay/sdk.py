@@ -1,0 +1,85 @@
+"""Names that plug-ins and formats are written with: rows, errors, what the engine gives, and how to register.
+
+One door, so that what is behind it can move."""
+
+from assay.errors import (
+    AssayError as AssayError,
+    CallError as CallError,
+    ConfigError as ConfigError,
+    LaneError as LaneError,
+    PermanentError as PermanentError,
+    StoreError as StoreError,
+    TransientError as TransientError,
+    UserError as UserError,
+    install_command as install_command,
+)
+from assay.interfaces import (
+    Answer as Answer,
+    Codes as Codes,
+    Completion as Completion,
+    Context as Context,
+    FloatArray as FloatArray,
+    Group as Group,
+    IntArray as IntArray,
+    Likelihood as Likelihood,
+    Likelihoods as Likelihoods,
+    Limits as Limits,
+    Log as Log,
+    LogProbability as LogProbability,
+    Mask as Mask,
+    Message as Message,
+    Model as Model,
+    Prompt as Prompt,
+    Request as Request,
+    Resampled as Resampled,
+    Score as Score,
+    Store as Store,
+    Values as Values,
+    Work as Work,
+)
+from assay.records import (
+    OUTCOMES as OUTCOMES,
+    ROWS_FILE as ROWS_FILE,
+    Evaluation as Evaluation,
+    EvaluationOutcome as EvaluationOutcome,
+    Item as Item,
+    JsonMapping as JsonMapping,
+    JsonObject as JsonObject,
+    Kind as Kind,
+    Manifest as Manifest,
+    MetricRow as MetricRow,
+    Response as Response,
+    ResponseOutcome as ResponseOutcome,
+    Segment as Segment,
+    as_list as as_list,
+    as_object as as_object,
+    decode_json as decode_json,
+    is_number as is_number,
+    verdict_of as verdict_of,
+)
+from assay.registry import (
+    dataset as dataset,
+    metric as metric,
+    model as model,
+    nearest as nearest,
+    reader as reader,
+    scorer as scorer,
+    task as task,
+    writer as writer,
+)
+from assay.store.files import (
+    cache_folder as cache_folder,
+    make_folder as make_folder,
+    private_mode as private_mode,
+    safe_name as safe_name,
+    store_error as store_error,
+    sweep as sweep,
+    temporary_of as temporary_of,
+    write_file as write_file,
+)
+from assay.store.keys import (
+    canonical as canonical,
+    digest as digest,
+    id_hash as id_hash,
+    response_key as response_key,
+)
