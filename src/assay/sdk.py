@@ -1,17 +1,22 @@
-"""Names that plug-ins and formats are written with: rows, errors, what the engine gives, and how to register.
+"""The names that Assay is written with: rows, errors, what the engine gives, and how to register.
 
-One door, so that what is behind it can move."""
+Plug-ins and formats import these from here, so that what is behind the door can move."""
 
 from assay.errors import (
+    VERSION as VERSION,
     AssayError as AssayError,
+    BudgetError as BudgetError,
     CallError as CallError,
     ConfigError as ConfigError,
+    Interrupted as Interrupted,
     LaneError as LaneError,
     PermanentError as PermanentError,
+    RunFailed as RunFailed,
     StoreError as StoreError,
     TransientError as TransientError,
     UserError as UserError,
     install_command as install_command,
+    shown as shown,
 )
 from assay.interfaces import (
     Answer as Answer,
@@ -20,6 +25,7 @@ from assay.interfaces import (
     Context as Context,
     FloatArray as FloatArray,
     Group as Group,
+    Hashes as Hashes,
     IntArray as IntArray,
     Likelihood as Likelihood,
     Likelihoods as Likelihoods,
@@ -32,8 +38,10 @@ from assay.interfaces import (
     Prompt as Prompt,
     Request as Request,
     Resampled as Resampled,
+    Scale as Scale,
     Score as Score,
     Store as Store,
+    Task as Task,
     Values as Values,
     Work as Work,
 )
@@ -55,9 +63,11 @@ from assay.records import (
     as_object as as_object,
     decode_json as decode_json,
     is_number as is_number,
+    values_by_key as values_by_key,
     verdict_of as verdict_of,
 )
 from assay.registry import (
+    check_name as check_name,
     dataset as dataset,
     metric as metric,
     model as model,
@@ -82,4 +92,5 @@ from assay.store.keys import (
     digest as digest,
     id_hash as id_hash,
     response_key as response_key,
+    short as short,
 )

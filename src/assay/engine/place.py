@@ -13,9 +13,8 @@ from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import ConfigSource
-from assay.errors import UserError
 from assay.reading import Paths, each_of, is_foreign, is_remote
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, UserError
 
 _WHERE = ("workers", "shard", "on")
 

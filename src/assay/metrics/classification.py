@@ -4,9 +4,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from assay.interfaces import Scale
 from assay.metrics._samples import Positive
-from assay.sdk import Codes, Group, JsonMapping, JsonObject, Values, metric
+from assay.sdk import Codes, Group, JsonMapping, JsonObject, Scale, Values, metric
 from assay.stats.classification import NONE, Matrix, Scores, confusion, resampled, scores
 from assay.stats.intervals import item_contributions, item_weights
 

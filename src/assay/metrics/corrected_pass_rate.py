@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.sdk import Group, JsonObject, Values, metric
+from assay.sdk import Group, JsonObject, Values, metric, short
 from assay.stats.correction import Confusion, CorrectedRate, from_labels, rogan_gladen, worth
-from assay.store.keys import short
 
 JUDGE = "detailed_results.judge"
 

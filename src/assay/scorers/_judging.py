@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from assay.errors import BudgetError
 from assay.scorers._judge_prompt import AGAIN, GUARD, JudgeQuestion, Rendered, render_question
 from assay.sdk import (
+    BudgetError,
     Completion,
     Context,
     Item,

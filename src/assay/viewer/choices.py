@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from assay.errors import AssayError
-from assay.records import JsonObject, Kind
+from assay.sdk import AssayError, JsonObject, Kind
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import LOOKED_AT, Stored, facet_names, first_rows
 

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from assay.analysis.look.ls import Listed, ls
 from assay.datasets._labels import FILE as LABELS
-from assay.errors import AssayError, UserError, shown
-from assay.records import ROWS_FILE
-from assay.registry import nearest
+from assay.sdk import ROWS_FILE, AssayError, UserError, nearest, shown
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, refresh
 from assay.text.plain import plain

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from assay.errors import AssayError
-from assay.records import JsonObject, MetricRow
 from assay.reports.charts import Chart
 from assay.reports.documents import markdown_escaped
 from assay.reports.run import metrics_table
 from assay.reports.sheet import Cell, Sheet, Table, clean, columns_of, figures
-from assay.store.files import make_folder
+from assay.sdk import AssayError, JsonObject, MetricRow, make_folder
 from assay.store.ledger import check_replaceable, write_named
 from assay.viewer.experiments import Experiments
 from assay.viewer.pages import page

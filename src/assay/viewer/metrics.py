@@ -15,10 +15,18 @@ from assay.engine.evaluate.directions import LOWER, Directions
 from assay.engine.experiment.runs import answers_of
 from assay.engine.experiment.sources import Source, source_in
 from assay.engine.run.evidence import partial_of
-from assay.errors import AssayError, UserError
-from assay.interfaces import Log
-from assay.records import ROWS_FILE, JsonObject, Kind, Manifest, MetricRow, Segment
 from assay.reports.sheet import averaged_over
+from assay.sdk import (
+    ROWS_FILE,
+    AssayError,
+    JsonObject,
+    Kind,
+    Log,
+    Manifest,
+    MetricRow,
+    Segment,
+    UserError,
+)
 from assay.store.log import FileLog
 from assay.store.stores import read_manifests
 from assay.store.table.decode import read_rows, row_decoder

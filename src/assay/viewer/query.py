@@ -9,10 +9,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.errors import AssayError, UserError
-from assay.interfaces import Codes, FloatArray, IntArray, Mask
-from assay.records import OUTCOMES, JsonObject
-from assay.registry import nearest
+from assay.sdk import (
+    OUTCOMES,
+    AssayError,
+    Codes,
+    FloatArray,
+    IntArray,
+    JsonObject,
+    Mask,
+    UserError,
+    nearest,
+)
 from assay.store.table.join import distinct, group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import Column, column_of, conditions, query_type

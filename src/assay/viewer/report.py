@@ -21,9 +21,7 @@ import msgspec
 
 from assay import reading
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import AssayError, UserError
-from assay.records import JsonObject
-from assay.registry import nearest
+from assay.sdk import AssayError, JsonObject, UserError, nearest
 from assay.store.ledger import write_named
 from assay.viewer.document import asset, document
 from assay.viewer.experiments import Experiments, experiments_below

@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from assay.errors import AssayError
-from assay.store.files import store_error
+from assay.sdk import AssayError, store_error
 from assay.text.plain import plain
 from assay.viewer.document import asset, document, policy
 from assay.viewer.live import INTERVAL

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 from assay.analysis.compare.notes import answer_of
-from assay.errors import AssayError
-from assay.interfaces import Codes, IntArray
-from assay.records import JsonObject
+from assay.sdk import AssayError, Codes, IntArray, JsonObject
 from assay.store.items import decode_item
 from assay.store.table.decode import decode_row
 from assay.text.messages import messages_text

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from assay.errors import UserError
-from assay.interfaces import IntArray, Mask
+from assay.sdk import IntArray, Mask, UserError
 from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of

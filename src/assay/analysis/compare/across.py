@@ -13,8 +13,7 @@ import msgspec
 from assay.analysis.compare.compare import CompareOptions, Comparing, Comparison, valid_options
 from assay.analysis.compare.matching import match_items
 from assay.analysis.compare.paired import Side, common_labels, find_sides
-from assay.errors import UserError
-from assay.registry import check_name
+from assay.sdk import UserError, check_name
 from assay.shown import Shown
 from assay.stats.student import holm
 

@@ -40,9 +40,7 @@ from assay.engine.calls.failures import failures_of
 from assay.engine.experiment.bind import bind_metrics
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG, stored_config
-from assay.errors import UserError
-from assay.records import JsonMapping, MetricRow
-from assay.registry import check_name
+from assay.sdk import JsonMapping, MetricRow, UserError, check_name
 from assay.shown import Shown
 from assay.stats.paired import Differences, strict_interval
 from assay.store.table.facets import text_of

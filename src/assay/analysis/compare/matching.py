@@ -10,12 +10,8 @@ from msgspec.structs import replace
 
 from assay.analysis.compare.paired import Hashes, Side, sources_of
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.interfaces import Log
-from assay.records import Item, JsonObject
-from assay.registry import check_name
+from assay.sdk import Item, JsonObject, Log, UserError, check_name, id_hash
 from assay.store.items import decode_item
-from assay.store.keys import id_hash
 from assay.store.table.facets import text_of
 from assay.text.template import question, variables
 

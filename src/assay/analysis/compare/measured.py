@@ -16,9 +16,7 @@ import numpy as np
 from assay.analysis.compare.paired import Hashes, Side, planned_metrics
 from assay.engine.aggregate.measure import BoundMetric, Policy, bind_metric, measure
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.interfaces import FloatArray, Group, Values
-from assay.records import MetricRow
+from assay.sdk import FloatArray, Group, MetricRow, UserError, Values
 from assay.stats.paired import Differences
 from assay.store.table.labels import Ints
 

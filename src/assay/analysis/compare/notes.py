@@ -21,8 +21,7 @@ from assay.analysis.compare.paired import (
 from assay.engine.aggregate.join import cluster_hint
 from assay.engine.aggregate.measure import cluster_lines
 from assay.engine.experiment.sources import Source
-from assay.interfaces import Mask
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, Mask
 from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import read_rows
 from assay.store.table.join import PLACE, Lookup, first_key

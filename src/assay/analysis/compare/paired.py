@@ -27,11 +27,7 @@ from assay.engine.aggregate.measure import BoundMetric, Policy, Sample, item_clu
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.resolve import find_source, find_sources
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.interfaces import Hashes, Log
-from assay.records import JsonMapping, JsonObject
-from assay.registry import check_name, nearest
-from assay.store.keys import id_hash
+from assay.sdk import Hashes, JsonMapping, JsonObject, Log, UserError, check_name, id_hash, nearest
 from assay.store.log import FileLog
 from assay.store.table.columns import place_of
 from assay.store.table.decode import NoRow, decode_row, read_blocks

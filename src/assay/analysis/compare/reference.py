@@ -18,9 +18,7 @@ from assay import reading
 from assay.analysis.compare.compare import CompareOptions, correct, valid_options, words
 from assay.engine.experiment.resolve import find_sources
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.records import JsonObject, MetricRow
-from assay.registry import nearest
+from assay.sdk import JsonObject, MetricRow, UserError, nearest
 from assay.shown import Shown
 from assay.stats.student import POWER, t_quantile, t_tail
 from assay.store.table.decode import decode_row

@@ -10,9 +10,8 @@ import numpy as np
 from assay.analysis.compare.paired import Lost, left_out, read_noting
 from assay.engine.calls.usage import CALLS, Usage
 from assay.engine.experiment.sources import Source
-from assay.interfaces import Hashes
 from assay.records import JsonMapping, find_in_row
-from assay.store.keys import canonical, digest, short
+from assay.sdk import Hashes, canonical, digest, short
 from assay.store.table.facets import text_of
 
 

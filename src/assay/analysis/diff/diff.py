@@ -28,8 +28,7 @@ from assay.analysis.diff.made_of import ChangedValue, ItemsDiff, config_diff, it
 from assay.analysis.diff.text import MarkedLine, text_diff
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.registry import nearest
+from assay.sdk import UserError, nearest
 from assay.shown import Shown
 
 FLIPS = 5

@@ -10,11 +10,8 @@ from assay.analysis.compare.matching import read_items
 from assay.config.differences import by_name, comparable, unequal
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import UserError
-from assay.interfaces import Log
-from assay.records import JsonObject
+from assay.sdk import JsonObject, Log, UserError, canonical, digest, id_hash, short
 from assay.store.items import decode_item
-from assay.store.keys import canonical, digest, id_hash, short
 
 _NOT_COMPARED = ("output_dir", "name")
 

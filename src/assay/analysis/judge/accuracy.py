@@ -13,8 +13,7 @@ import msgspec
 import numpy as np
 
 from assay.analysis.judge.judged import JudgedAnswer, JudgedLabel
-from assay.interfaces import FloatArray, IntArray, Mask, Resampled
-from assay.records import values_by_key
+from assay.sdk import FloatArray, IntArray, Mask, Resampled, values_by_key
 from assay.stats.correction import (
     Confusion,
     CorrectedRate as Correction,

@@ -16,11 +16,10 @@ from assay.engine.evaluate.cases import readable, response_decoder
 from assay.engine.evaluate.judges import OWN_ANSWERS
 from assay.engine.experiment.sources import Source
 from assay.interfaces import FloatArray, IntArray, Integers, Mask
-from assay.records import JsonObject
+from assay.sdk import JsonObject, short
 from assay.stats.intervals import codes_of, item_contributions
 from assay.stats.paired import Differences, interval
 from assay.stats.student import t_quantile
-from assay.store.keys import short
 
 # of the rarer kind: with fewer a regression says more about chance than about length
 FEWEST_VERDICTS = 5

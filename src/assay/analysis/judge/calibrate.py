@@ -37,9 +37,7 @@ from assay.datasets._labels import FILE, Label, read_labels
 from assay.engine.evaluate.judges import CALIBRATIONS
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError, shown
-from assay.records import Item, JsonMapping, JsonObject
-from assay.registry import check_name
+from assay.sdk import Item, JsonMapping, JsonObject, UserError, check_name, shown
 from assay.shown import Shown
 from assay.stats.agreement import RaterAgreement, agreement
 from assay.stats.correction import Confusion

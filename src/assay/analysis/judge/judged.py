@@ -13,10 +13,7 @@ import msgspec
 from assay.analysis.compare.paired import Lost, left_out, read_noting, rows_of
 from assay.datasets._labels import Label, Labels, majority, verdict
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.records import EvaluationOutcome, JsonObject, values_by_key
-from assay.registry import nearest
-from assay.store.keys import short
+from assay.sdk import EvaluationOutcome, JsonObject, UserError, nearest, short, values_by_key
 
 
 class _Judge(msgspec.Struct, gc=False):

@@ -13,9 +13,7 @@ from assay.analysis.compare.paired import only_label, planned_scorers, rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.records import JsonObject, ResponseOutcome
-from assay.registry import check_name
+from assay.sdk import JsonObject, ResponseOutcome, UserError, check_name
 from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")

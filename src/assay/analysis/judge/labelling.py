@@ -22,9 +22,7 @@ import numpy as np
 from assay.analysis.compare.matching import read_items
 from assay.analysis.judge.label_frame import Address, Frame, Unit
 from assay.engine.experiment.sources import Source
-from assay.interfaces import IntArray, Mask
-from assay.records import Item, Response
-from assay.store.keys import canonical, digest
+from assay.sdk import IntArray, Item, Mask, Response, canonical, digest
 from assay.store.table.columns import ResponseRows
 from assay.store.table.decode import row_decoder
 from assay.text.answers import answer_of

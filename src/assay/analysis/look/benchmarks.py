@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import assay.registry as registry
-from assay.errors import UserError, install_command
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError, install_command
 
 Progress = Callable[[int, int], None]
 

@@ -27,8 +27,7 @@ from assay.engine.experiment.imports.own_folder import (
 from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import UserError, shown
-from assay.records import Evaluation, JsonMapping, JsonObject, Response
+from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, UserError, shown
 from assay.shown import Shown
 from assay.store.files import make_folder, store_error, sweep, sync_folder, temporary_of
 from assay.store.log import FileLog

@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.analysis.look.dataset import Duplicates
-from assay.interfaces import Hashes, IntArray, Log
-from assay.records import Item
+from assay.sdk import Hashes, IntArray, Item, Log, canonical, short
 from assay.store.items import decode_item
-from assay.store.keys import canonical, short
 from assay.store.table.columns import Table
 from assay.store.table.join import Lookup
 

@@ -19,11 +19,9 @@ from assay.engine.experiment.bind import bind_outputs
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import Source
 from assay.engine.run.evidence import NOUNS
-from assay.errors import UserError
 from assay.reading import is_remote
-from assay.records import Evaluation, JsonMapping, JsonObject, Kind, Response
 from assay.registry import check_name, check_params, writer
-from assay.store.files import write_file
+from assay.sdk import Evaluation, JsonMapping, JsonObject, Kind, Response, UserError, write_file
 from assay.store.ledger import write_named
 from assay.store.log import FileLog
 from assay.store.sealed import seal_folder

@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from assay.interfaces import Hashes, IntArray, Log, Mask
-from assay.records import OUTCOMES, Item, JsonObject, Response
-from assay.store.files import safe_name
+from assay.sdk import (
+    OUTCOMES,
+    Hashes,
+    IntArray,
+    Item,
+    JsonObject,
+    Log,
+    Mask,
+    Response,
+    id_hash,
+    safe_name,
+)
 from assay.store.index import ItemIndex, id_number
 from assay.store.items import decode_item
-from assay.store.keys import id_hash
 from assay.store.table.columns import Table, read_columns
 from assay.store.table.decode import decode_row, fitting, row_decoder
 from assay.store.table.join import PLACE, Lookup, first_key, response_keys

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import assay.registry as registry  # `from assay import …` would import the whole engine first
-from assay.errors import UserError
-from assay.records import JsonObject
 from assay.registry import _FILES, Registry, nearest
+from assay.sdk import JsonObject, UserError
 
 if TYPE_CHECKING:
     from assay.analysis.look.benchmarks import BenchmarkShown

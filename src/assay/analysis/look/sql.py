@@ -12,10 +12,8 @@ import msgspec
 
 from assay.analysis.look.export import TABLES, Tables, check_table
 from assay.engine.experiment.resolve import find_source, find_sources
-from assay.errors import UserError, install_command
 from assay.reading import Paths, each_of
-from assay.records import JsonObject
-from assay.registry import check_name, nearest
+from assay.sdk import JsonObject, UserError, check_name, install_command, nearest
 from assay.store.table.decode import decode_row
 
 if TYPE_CHECKING:

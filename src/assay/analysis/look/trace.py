@@ -15,9 +15,7 @@ from msgspec import UNSET
 from assay.engine.experiment.imports.foreign import unpacked_spans
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import elsewhere
-from assay.errors import UserError, shown
-from assay.interfaces import Log, Store
-from assay.records import Evaluation, Item, JsonObject, Kind, Response
+from assay.sdk import Evaluation, Item, JsonObject, Kind, Log, Response, Store, UserError, shown
 from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local

@@ -13,9 +13,7 @@ import numpy.typing as npt
 from assay.analysis.compare.paired import only_label, read_side, rows_of
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.interfaces import Codes, Hashes, Mask
-from assay.registry import check_name
+from assay.sdk import Codes, Hashes, Mask, UserError, check_name
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.table.columns import How, Table, read_columns
 from assay.store.table.facets import text_of

@@ -20,9 +20,7 @@ from assay.analysis.rank.match_rows import (
     read_matches,
 )
 from assay.engine.experiment.resolve import find_sources
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import check_name
+from assay.sdk import JsonObject, UserError, check_name
 from assay.shown import Shown
 from assay.stats.elo import START, elo
 from assay.stats.matches import Counted, Matches, bounded, counted, pieces, rungs

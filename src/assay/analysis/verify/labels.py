@@ -17,9 +17,17 @@ from assay.engine.experiment.experiment import Options
 from assay.engine.experiment.models import StandIn
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import ConfigSource, config_of
-from assay.errors import AssayError, ConfigError, TransientError
-from assay.interfaces import Limits, Model
-from assay.records import ROWS_FILE, JsonObject, Kind, Manifest
+from assay.sdk import (
+    ROWS_FILE,
+    AssayError,
+    ConfigError,
+    JsonObject,
+    Kind,
+    Limits,
+    Manifest,
+    Model,
+    TransientError,
+)
 from assay.store.log import FileLog
 from assay.store.repositories import DatasetRepository
 from assay.threads import run_blocking

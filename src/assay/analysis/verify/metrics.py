@@ -14,9 +14,16 @@ from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import BoundMetric
 from assay.engine.experiment import bind
 from assay.engine.experiment.sources import ConfigSource
-from assay.errors import AssayError
-from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest, MetricRow
-from assay.store.keys import canonical
+from assay.sdk import (
+    ROWS_FILE,
+    AssayError,
+    JsonMapping,
+    JsonObject,
+    Kind,
+    Manifest,
+    MetricRow,
+    canonical,
+)
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
 

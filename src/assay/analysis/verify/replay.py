@@ -12,8 +12,7 @@ from typing import Any
 
 from assay.engine.experiment.evaluate import ExistingResponses
 from assay.engine.experiment.runs import answers_of
-from assay.interfaces import Log
-from assay.records import Kind, Manifest
+from assay.sdk import Kind, Log, Manifest
 from assay.store.log import FileLog
 from assay.store.memory_log import MemoryLog
 from assay.store.stores import MemoryStore

@@ -17,8 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from assay.analysis.verify.replay import NOT_LOGGED
 from assay.analysis.verify.values import Difference, Differing, differing
-from assay.interfaces import Hashes, Log, Mask
-from assay.records import Evaluation
+from assay.sdk import Evaluation, Hashes, Log, Mask
 from assay.store.memory_log import MemoryLog
 from assay.store.table.decode import row_decoder
 from assay.store.table.join import Lookup

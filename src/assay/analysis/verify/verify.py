@@ -15,8 +15,7 @@ from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headl
 from assay.engine.experiment.imports.results import HEADLINES, REPORTED
 from assay.engine.experiment.resolve import folders_at
 from assay.engine.experiment.sources import ConfigSource
-from assay.errors import AssayError
-from assay.records import ROWS_FILE, Kind, Manifest
+from assay.sdk import ROWS_FILE, AssayError, Kind, Manifest
 from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.sealed import Fault, check_folder

@@ -26,9 +26,7 @@ from assay.engine.evaluate.judges import CALIBRATIONS, Judges
 from assay.engine.run.artefact import close_artefact, input_of, new_manifest
 from assay.engine.run.evidence import PARTIAL, DamagedError, partial_of
 from assay.engine.run.plan import is_finished
-from assay.interfaces import Log, Store
-from assay.records import JsonObject, Kind, MetricRow
-from assay.store.keys import canonical, digest
+from assay.sdk import JsonObject, Kind, Log, MetricRow, Store, canonical, digest
 from assay.store.repositories import AggregationRepository
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import unknown

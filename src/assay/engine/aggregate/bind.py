@@ -10,9 +10,7 @@ import msgspec
 
 from assay import registry
 from assay.engine.evaluate.directions import SCALE, checked_scale
-from assay.errors import UserError
-from assay.interfaces import Group, Scale
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import Group, JsonMapping, JsonObject, Scale, UserError
 from assay.usercode import identity
 
 Treatment = Literal["wrong", "exclude"]

@@ -21,11 +21,7 @@ from assay.engine.aggregate.measure import Sample, measure
 from assay.engine.aggregate.planned import Planned
 from assay.engine.evaluate.directions import Directions
 from assay.engine.evaluate.judges import Judges
-from assay.errors import UserError
-from assay.interfaces import FloatArray, Hashes, Log
-from assay.records import JsonObject, MetricRow
-from assay.registry import nearest
-from assay.store.keys import short
+from assay.sdk import FloatArray, Hashes, JsonObject, Log, MetricRow, UserError, nearest, short
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import order, typed
 from assay.store.table.labels import (

@@ -15,8 +15,7 @@ import numpy as np
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.interfaces import Codes, FloatArray, Hashes, Log
-from assay.records import JsonObject
+from assay.sdk import Codes, FloatArray, Hashes, JsonObject, Log
 from assay.stats.intervals import intraclass
 from assay.store.table.columns import ABSENT, Column, How, Table, in_fewer_bytes
 from assay.store.table.decode import decode_row

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.engine.aggregate.bind import NEEDED, OWN_KEYS, BoundMetric, Policy, bind_metric
-from assay.errors import AssayError, UserError
 from assay.interfaces import Codes, FloatArray, Group, IntArray, Integers, Mask, Scale, Values
-from assay.records import JsonMapping, JsonObject, MetricRow
+from assay.sdk import AssayError, JsonMapping, JsonObject, MetricRow, UserError
 from assay.stats.intervals import Interval, cluster_fields, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
 from assay.store.table.facets import typed

@@ -5,8 +5,7 @@ from itertools import islice
 
 from msgspec import UNSET
 
-from assay.interfaces import Log
-from assay.records import JsonMapping, Manifest
+from assay.sdk import JsonMapping, Log, Manifest
 from assay.store.table.decode import decode_row
 from assay.store.table.facets import find_in_row, typed
 

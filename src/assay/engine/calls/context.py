@@ -14,10 +14,18 @@ import msgspec
 
 from assay.engine.calls.lanes import Lanes
 from assay.engine.calls.log import CallLog, PaidCall
-from assay.errors import LaneError, StoreError, UserError
-from assay.interfaces import Completion, Log, Message, Model, Request
-from assay.records import JsonObject
-from assay.registry import nearest
+from assay.sdk import (
+    Completion,
+    JsonObject,
+    LaneError,
+    Log,
+    Message,
+    Model,
+    Request,
+    StoreError,
+    UserError,
+    nearest,
+)
 from assay.store.keys import call_key, short
 from assay.threads import Threads
 

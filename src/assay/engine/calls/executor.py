@@ -11,9 +11,7 @@ from assay.engine.calls.lanes import Lanes, Paces
 from assay.engine.calls.log import CallLog
 from assay.engine.calls.progress import LaneProgress, Progress
 from assay.engine.calls.stop import Stop
-from assay.errors import LaneError
-from assay.interfaces import Limits, Model, Store
-from assay.records import Kind, Manifest
+from assay.sdk import Kind, LaneError, Limits, Manifest, Model, Store
 from assay.store.repositories import DatasetRepository
 from assay.threads import Threads
 

@@ -4,9 +4,7 @@ import re
 
 import msgspec
 
-from assay.errors import UserError
-from assay.interfaces import Log
-from assay.records import JsonObject, Manifest
+from assay.sdk import JsonObject, Log, Manifest, UserError
 
 FAILURES = "failures"  # where a manifest's metadata has them
 UNANSWERED = "the response of "  # how the error of a label begins that has no answer to look at

@@ -16,8 +16,17 @@ from assay.engine.calls.budget import Budget, expected_tokens
 from assay.engine.calls.pace import Pace
 from assay.engine.calls.progress import LaneProgress
 from assay.engine.calls.usage import cost_of
-from assay.errors import CallError, LaneError, PermanentError, RunFailed, TransientError
-from assay.interfaces import Completion, Limits, Model, Request
+from assay.sdk import (
+    CallError,
+    Completion,
+    LaneError,
+    Limits,
+    Model,
+    PermanentError,
+    Request,
+    RunFailed,
+    TransientError,
+)
 from assay.text.likelihoods import WHO_HAS_THEM
 from assay.usercode import raised
 

@@ -6,9 +6,7 @@ Each owner (a task's or a scorer's row) has its own calls: equal prompts of two 
 import msgspec
 import numpy as np
 
-from assay.interfaces import Completion, Log, Message
-from assay.records import JsonObject
-from assay.store.keys import short
+from assay.sdk import Completion, JsonObject, Log, Message, short
 from assay.store.table.columns import Table
 from assay.store.table.join import Lookup
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from assay.errors import StoreError
-from assay.records import ROWS_FILE, Manifest
+from assay.sdk import ROWS_FILE, Manifest, StoreError
 from assay.store.log import FileLog
 from assay.store.shared.generations import STEMS, Generation
 from assay.store.shared.objects import Objects

@@ -13,8 +13,7 @@ from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.experiment.experiment import BoundConfig, Experiment, Result
 from assay.engine.run.artefact import close_artefact
 from assay.engine.run.plan import plan_digest
-from assay.errors import StoreError
-from assay.records import Manifest
+from assay.sdk import Manifest, StoreError
 from assay.store.lock import patient
 from assay.store.repositories import AggregationRepository
 from assay.store.sealed import seal_files

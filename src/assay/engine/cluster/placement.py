@@ -28,8 +28,7 @@ from assay.engine.experiment.dataset import media_folder
 from assay.engine.experiment.experiment import BoundConfig, Experiment, Result
 from assay.engine.experiment.trust import write_config
 from assay.engine.run.plan import plan_digest
-from assay.errors import VERSION, Interrupted, RunFailed, StoreError, UserError
-from assay.records import JsonObject, Manifest
+from assay.sdk import VERSION, Interrupted, JsonObject, Manifest, RunFailed, StoreError, UserError
 from assay.store.lock import patient
 from assay.store.shared.generations import BASE, Generation, begin, close, compact, is_open, living
 

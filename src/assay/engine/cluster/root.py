@@ -14,10 +14,8 @@ from assay.engine.experiment.evaluate import evaluate
 from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest
-from assay.errors import UserError
 from assay.reading import is_remote
-from assay.records import ROWS_FILE, JsonObject, Manifest
-from assay.store.files import write_file
+from assay.sdk import ROWS_FILE, JsonObject, Manifest, UserError, write_file
 from assay.store.shared.generations import Generation, last_generation
 from assay.store.shared.mirror import local, push
 from assay.store.shared.objects import FolderObjects, open_objects

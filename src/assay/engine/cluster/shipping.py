@@ -21,9 +21,15 @@ from assay.config import resolved
 from assay.config.paths import NamedFile, named_files
 from assay.engine.experiment.experiment import Experiment
 from assay.engine.experiment.trust import texts_in
-from assay.errors import ConfigError, StoreError, UserError
-from assay.records import ROWS_FILE, JsonMapping, JsonObject
-from assay.store.files import write_file
+from assay.sdk import (
+    ROWS_FILE,
+    ConfigError,
+    JsonMapping,
+    JsonObject,
+    StoreError,
+    UserError,
+    write_file,
+)
 from assay.store.shared.objects import Objects
 
 LARGEST = 256 << 20  # bytes of a file that travels; a larger one must be on every machine

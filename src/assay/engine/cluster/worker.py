@@ -22,8 +22,15 @@ from assay.engine.cluster.shards import Parted
 from assay.engine.cluster.shares.shares import shares_of
 from assay.engine.cluster.status import FOLLOWED, WorkerStatus, show, worker_status
 from assay.engine.experiment.experiment import Result
-from assay.errors import BudgetError, Interrupted, RunFailed, StoreError, UserError
-from assay.records import ROWS_FILE, Manifest
+from assay.sdk import (
+    ROWS_FILE,
+    BudgetError,
+    Interrupted,
+    Manifest,
+    RunFailed,
+    StoreError,
+    UserError,
+)
 from assay.store.lock import patient
 from assay.store.repositories import DatasetRepository
 from assay.store.shared.claims import Claims, new_beat

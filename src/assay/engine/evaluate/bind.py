@@ -14,10 +14,17 @@ from assay import registry
 from assay.engine.evaluate.directions import LOWER, SCALE, checked_scale
 from assay.engine.evaluate.judges import settle_judge
 from assay.engine.evaluate.people import PeoplesVerdicts, read_verdicts
-from assay.errors import UserError
-from assay.interfaces import Context, Model
-from assay.records import Item, JsonMapping, JsonObject, Response
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    Context,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Model,
+    Response,
+    UserError,
+    canonical,
+    digest,
+)
 from assay.usercode import identity, is_built_in, marks_of
 
 Form = Literal["item", "match", "together", "een"]

@@ -7,8 +7,7 @@ import msgspec
 from assay.engine.calls.failures import UNANSWERED
 from assay.engine.calls.progress import Note
 from assay.engine.evaluate.bind import BoundScorer, Case
-from assay.interfaces import Log, Score
-from assay.records import Item, Response
+from assay.sdk import Item, Log, Response, Score
 from assay.store.index import ItemIndex
 from assay.store.keys import canonical, digest, evaluation_key
 from assay.store.table.decode import row_decoder

@@ -8,9 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from assay import registry
-from assay.errors import UserError
-from assay.interfaces import Scale
-from assay.records import JsonObject, Manifest
+from assay.sdk import JsonObject, Manifest, Scale, UserError
 from assay.usercode import marks_of
 
 LOWER = "lower_is_better"

@@ -24,9 +24,8 @@ from assay.engine.evaluate.matches import MatchCalls, Rounds
 from assay.engine.evaluate.rows import Result, rows_of
 from assay.engine.run.artefact import ArtefactJob, input_of, new_manifest
 from assay.engine.run.plan import is_finished, plan_digest, refuse_repeated
-from assay.errors import BudgetError, Interrupted, LaneError, UserError
-from assay.interfaces import Store
 from assay.records import Evaluation, JsonMapping, JsonObject, Manifest, row_count
+from assay.sdk import BudgetError, Interrupted, LaneError, Store, UserError
 from assay.store.index import ItemIndex
 from assay.store.keys import digest, seed_of
 from assay.threads import blocking

@@ -9,10 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from assay import reading
-from assay.errors import UserError
-from assay.interfaces import Model
-from assay.records import JsonMapping, JsonObject, Manifest
-from assay.registry import nearest
+from assay.sdk import JsonMapping, JsonObject, Manifest, Model, UserError, nearest
 
 CALIBRATIONS = "calibrations"
 OWN_ANSWERS = "own_answers"

@@ -23,9 +23,7 @@ from assay.engine.evaluate.cases import (
     failure_label,
     response_decoder,
 )
-from assay.errors import UserError
-from assay.interfaces import Log, Mask, Score
-from assay.records import Evaluation, EvaluationOutcome, Item, Response
+from assay.sdk import Evaluation, EvaluationOutcome, Item, Log, Mask, Response, Score, UserError
 from assay.stats.davidson import choose_pairs
 from assay.store.index import ItemIndex, id_number
 from assay.store.keys import canonical, digest, evaluation_key

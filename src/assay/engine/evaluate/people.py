@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay.datasets._labels import FILE, Label, majority, read_labels, verdict
-from assay.interfaces import Score
-from assay.store.keys import canonical, digest
+from assay.sdk import Score, canonical, digest
 
 WAITING = "waiting"  # in the details of a row: nobody has decided this match yet
 

@@ -10,9 +10,7 @@ import numpy as np
 
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.cases import Call, has_reasoning
-from assay.errors import CallError
-from assay.interfaces import Score
-from assay.records import Evaluation, JsonObject
+from assay.sdk import CallError, Evaluation, JsonObject, Score
 from assay.usercode import raised
 
 Result = tuple[Any, BaseException | None]

@@ -28,9 +28,7 @@ from assay.engine.experiment.dataset import (
     plug_in_of,
 )
 from assay.engine.experiment.models import Problems, sampling
-from assay.errors import UserError
-from assay.interfaces import Model, Prompt, Task
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, Model, Prompt, Task, UserError
 from assay.store.items import normalise_placed
 from assay.store.shared.mirror import remembered
 from assay.tasks.likelihood import ItemChoices

@@ -23,11 +23,19 @@ from assay.config import DatasetConfig, load
 from assay.datasets._files import files
 from assay.datasets._shape import shape_rows
 from assay.engine.run.artefact import close_artefact, new_manifest
-from assay.errors import ConfigError, UserError
-from assay.interfaces import Store
-from assay.records import Item, JsonMapping, JsonObject, Manifest
+from assay.sdk import (
+    ConfigError,
+    Item,
+    JsonMapping,
+    JsonObject,
+    Manifest,
+    Store,
+    UserError,
+    canonical,
+    digest,
+    id_hash,
+)
 from assay.store.items import encode_item, normalise_placed
-from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.seal import is_unchanged
 from assay.store.shared.mirror import named, push

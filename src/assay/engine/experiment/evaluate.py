@@ -28,9 +28,8 @@ from assay.engine.experiment.runs import (
 )
 from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
-from assay.errors import ConfigError, UserError
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, JsonMapping, JsonObject, Manifest
+from assay.sdk import ROWS_FILE, ConfigError, JsonMapping, JsonObject, Manifest, UserError
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, named, placed

@@ -40,9 +40,8 @@ from assay.engine.experiment.trust import write_config
 from assay.engine.run.evidence import DamagedError
 from assay.engine.run.plan import Selection
 from assay.engine.run.run import Runner
-from assay.errors import ConfigError, RunFailed, StoreError, UserError
-from assay.interfaces import Model, Store, Task
 from assay.records import ROWS_FILE, JsonObject, Kind, Manifest, MetricRow, row_count
+from assay.sdk import ConfigError, Model, RunFailed, Store, StoreError, Task, UserError
 from assay.shown import Shown
 from assay.store.items import decode_item
 from assay.store.lock import LOCK

@@ -29,12 +29,20 @@ from assay.engine.experiment.experiment import Experiment, Result
 from assay.engine.experiment.models import bind_usable, price_of, sampling
 from assay.engine.experiment.trust import with_list
 from assay.engine.run.plan import content_hash
-from assay.errors import VERSION, RunFailed, UserError
-from assay.interfaces import Model, Task
-from assay.records import JsonMapping, JsonObject, Manifest
+from assay.sdk import (
+    VERSION,
+    JsonMapping,
+    JsonObject,
+    Manifest,
+    Model,
+    RunFailed,
+    Task,
+    UserError,
+    canonical,
+    digest,
+    write_file,
+)
 from assay.shown import Shown
-from assay.store.files import write_file
-from assay.store.keys import canonical, digest
 from assay.store.log import FileLog
 from assay.store.table.decode import read_rows
 

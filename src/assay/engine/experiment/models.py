@@ -18,9 +18,16 @@ import msgspec
 from assay import registry
 from assay.config import Config, ModelConfig, environment, secret, where
 from assay.config.providers import factory_params, is_own, provider_of
-from assay.errors import AssayError, CallError, ConfigError, LaneError, UserError
 from assay.interfaces import Completion, Likelihoods, Limits, Model, Price, Request
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import (
+    AssayError,
+    CallError,
+    ConfigError,
+    JsonMapping,
+    JsonObject,
+    LaneError,
+    UserError,
+)
 
 T = TypeVar("T")
 DEFAULT_CONCURRENCY = 64

@@ -13,10 +13,8 @@ from msgspec import UNSET
 from assay.engine.aggregate.bind import NEEDED, BoundMetric
 from assay.engine.evaluate.bind import BoundScorer
 from assay.engine.evaluate.rows import labels_of
-from assay.errors import ConfigError, UserError
-from assay.interfaces import Log, Task
-from assay.records import Evaluation, Item, JsonObject, Response
 from assay.registry import nearest, parameters
+from assay.sdk import ConfigError, Evaluation, Item, JsonObject, Log, Response, Task, UserError
 from assay.store.table.decode import read_rows
 from assay.store.table.facets import find_in_item
 from assay.tasks.prompt import PromptTask

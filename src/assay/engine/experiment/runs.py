@@ -11,12 +11,9 @@ from assay.engine.calls.progress import Note
 from assay.engine.experiment.dataset import file_stamp, ingest
 from assay.engine.experiment.resolve import find_source, name_apart
 from assay.engine.experiment.sources import Source, elsewhere
-from assay.errors import UserError
-from assay.interfaces import Store
-from assay.records import Item, JsonObject, Manifest
+from assay.sdk import Item, JsonObject, Manifest, Store, UserError, canonical, digest, short
 from assay.store.index import content_hash
 from assay.store.items import decode_item, encode_item
-from assay.store.keys import canonical, digest, short
 from assay.store.keyset import Seen
 from assay.store.log import FileLog
 from assay.store.stores import FlatStore

@@ -10,8 +10,7 @@ import msgspec
 from assay.config import Config, Need, load
 from assay.engine.experiment.trust import CONFIG, check_rows, stored_config, write_config
 from assay.engine.run.evidence import NOUNS, Evidence, examine
-from assay.errors import UserError
-from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest
+from assay.sdk import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest, UserError
 from assay.store.log import FileLog
 from assay.store.shared.mirror import placed, refresh
 from assay.store.stores import FolderStore, read_manifests

@@ -15,8 +15,7 @@ import msgspec
 
 from assay.config import LoggingConfig
 from assay.engine.calls.progress import LaneProgress, LaneStatus, Progress
-from assay.errors import StoreError
-from assay.store.files import make_folder, private_mode, write_file
+from assay.sdk import StoreError, make_folder, private_mode, write_file
 from assay.text.plain import plain
 
 INTERVAL = 2.0

@@ -10,10 +10,8 @@ from assay.engine.calls.usage import CALLS, USAGE, usage_of, usage_of_calls
 from assay.engine.run.evidence import PARTIAL, partial_of
 from assay.engine.run.existing import Existing
 from assay.engine.run.plan import plan_digest
-from assay.errors import UserError
-from assay.interfaces import Store
 from assay.parameters import nearest
-from assay.records import JsonObject, Kind, Manifest
+from assay.sdk import JsonObject, Kind, Manifest, Store, UserError
 from assay.store.seal import seal
 from assay.store.sync import GroupSync
 

@@ -11,9 +11,8 @@ import msgspec
 import numpy as np
 
 from assay.engine.run.existing import COLUMNS, Commits, ExistingRow, columns_of
-from assay.errors import StoreError
 from assay.records import Damage, Kind, Manifest
-from assay.store.keys import short
+from assay.sdk import StoreError, short
 from assay.store.log import FileLog
 from assay.store.seal import describe, is_damaged, is_unchanged
 from assay.store.table.decode import read_blocks

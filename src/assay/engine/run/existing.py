@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from assay.engine.calls.progress import Note
-from assay.interfaces import Hashes, Log, Mask, Store
-from assay.records import Kind
-from assay.store.keys import short
+from assay.sdk import Hashes, Kind, Log, Mask, Store, short
 from assay.store.keyset import KeySet
 from assay.store.table.decode import open_rows, row_decoder
 

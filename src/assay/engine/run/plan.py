@@ -7,10 +7,19 @@ from typing import Any
 import msgspec
 
 from assay.engine.calls.budget import prompt_tokens, text_tokens
-from assay.errors import UserError
-from assay.interfaces import Log, Request, Task, Work
-from assay.records import Item, JsonObject, Manifest
-from assay.store.keys import canonical, digest, response_key
+from assay.sdk import (
+    Item,
+    JsonObject,
+    Log,
+    Manifest,
+    Request,
+    Task,
+    UserError,
+    Work,
+    canonical,
+    digest,
+    response_key,
+)
 from assay.store.seal import is_unchanged
 from assay.usercode import raised
 

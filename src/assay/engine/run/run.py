@@ -39,8 +39,7 @@ from assay.errors import (
     StoreError,
     UserError,
 )
-from assay.interfaces import Answer, Completion, Log, Model, Request, Store, Task
-from assay.records import Manifest, Response
+from assay.sdk import Answer, Completion, Log, Manifest, Model, Request, Response, Store, Task
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.text.tool_calls import invalid_calls

@@ -16,8 +16,7 @@ from assay.formats.sygra.helpers import running_task
 from assay.formats.sygra.modules import OFFERED, Loader
 from assay.formats.sygra.names import TaskFolder, find_task, read_yaml
 from assay.formats.sygra.types import Config
-from assay.interfaces import Task
-from assay.sdk import Answer, Context, Item, Model, UserError, Work, digest, nearest, task
+from assay.sdk import Answer, Context, Item, Model, Task, UserError, Work, digest, nearest, task
 
 
 def models_used(source: Config, folder: TaskFolder) -> list[str]:

@@ -12,18 +12,19 @@ from typing import Any, cast, get_args
 import msgspec
 import numpy as np
 
-from assay.interfaces import IntArray, Mask
-from assay.records import (
+from assay.sdk import (
     OUTCOMES,
     EvaluationOutcome,
+    IntArray,
     Item,
     JsonObject,
     Kind,
+    Mask,
     ResponseOutcome,
+    id_hash,
     verdict_of,
 )
 from assay.store.items import decode_item
-from assay.store.keys import id_hash
 from assay.store.log import OFFSET_BITS, FileLog
 from assay.store.table.decode import Block, line_starts, read_blocks
 from assay.store.table.facets import text_of

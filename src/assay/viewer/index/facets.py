@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.interfaces import Codes
-from assay.records import JsonMapping, JsonObject
+from assay.sdk import Codes, JsonMapping, JsonObject
 from assay.store.table.facets import text_of
 from assay.viewer.index.packed import codes_of, known_codes
 

@@ -16,11 +16,7 @@ import msgspec
 import numpy as np
 from xxhash import xxh3_64
 
-from assay.errors import StoreError
-from assay.interfaces import Codes, IntArray, Mask
-from assay.records import JsonMapping, Kind
-from assay.store.files import sweep, write_file
-from assay.store.keys import short
+from assay.sdk import Codes, IntArray, JsonMapping, Kind, Mask, StoreError, short, sweep, write_file
 from assay.store.log import FileLog
 from assay.store.table.join import Lookup, distinct
 from assay.viewer.index.build import IndexState, item_hash, signed

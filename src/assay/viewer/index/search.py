@@ -9,10 +9,8 @@ import msgspec
 import numpy as np
 
 from assay.analysis.compare.notes import answer_of
-from assay.errors import UserError
-from assay.interfaces import IntArray
-from assay.records import JsonMapping, JsonObject, Kind
 from assay.scorers._regex_child import matching
+from assay.sdk import IntArray, JsonMapping, JsonObject, Kind, UserError
 from assay.store.items import decode_item
 from assay.store.log import FileLog
 from assay.store.table.decode import line_starts, row_decoder

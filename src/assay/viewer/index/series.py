@@ -8,8 +8,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from assay.interfaces import FloatArray, IntArray
-from assay.records import OUTCOMES
+from assay.sdk import OUTCOMES, FloatArray, IntArray
 from assay.viewer.index.packed import Numbers
 
 _FAILURES = [OUTCOMES.index(name) for name in ("errored", "unparsed", "refused")]

@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import nearest
+from assay.sdk import JsonObject, UserError, nearest
 from assay.viewer.experiments import Experiments
 
 NAMES = (

@@ -11,9 +11,6 @@ import msgspec
 import numpy as np
 
 from assay.engine.aggregate.measure import bind_metric
-from assay.errors import UserError
-from assay.interfaces import FloatArray
-from assay.records import JsonMapping, JsonObject, MetricRow
 from assay.reports.charts import (
     Cell,
     Chart,
@@ -27,6 +24,7 @@ from assay.reports.charts import (
     scatter,
 )
 from assay.reports.sheet import figures
+from assay.sdk import FloatArray, JsonMapping, JsonObject, MetricRow, UserError
 from assay.store.table.join import group_rows
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of

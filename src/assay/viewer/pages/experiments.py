@@ -2,8 +2,7 @@
 
 import msgspec
 
-from assay.errors import VERSION
-from assay.records import JsonObject
+from assay.sdk import VERSION, JsonObject
 from assay.viewer.experiments import Experiments
 
 

@@ -14,9 +14,7 @@ from assay.analysis.compare.measured import (
 )
 from assay.analysis.compare.notes import answer_of, telling_rows
 from assay.analysis.compare.paired import Side, read_side, shared_label
-from assay.errors import UserError
-from assay.interfaces import IntArray
-from assay.records import JsonObject
+from assay.sdk import IntArray, JsonObject, UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.opening import open_index
 from assay.viewer.pages.compare import spec_of

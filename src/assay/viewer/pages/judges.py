@@ -7,11 +7,10 @@ from assay.analysis.judge.calibrate import Calibrated, Calibration, calibrate
 from assay.analysis.judge.judged import JudgedRow
 from assay.datasets._labels import FILE
 from assay.engine.evaluate.judges import CALIBRATIONS
-from assay.errors import UserError
-from assay.records import JsonObject
 from assay.reports.judge import measures, missing
 from assay.reports.notebook import judge_pictures
 from assay.reports.sheet import text_of
+from assay.sdk import JsonObject, UserError
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import error_line, first_rows
 

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.interfaces import Codes, FloatArray, IntArray
-from assay.records import JsonObject
+from assay.sdk import Codes, FloatArray, IntArray, JsonObject
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
 from assay.viewer.query import (

@@ -3,10 +3,8 @@
 import msgspec
 
 from assay.analysis.rank.rank import METHODS, Ranking, WinMatrix, rank
-from assay.errors import UserError
-from assay.records import JsonObject
-from assay.registry import nearest
 from assay.reports.notebook import pictures
+from assay.sdk import JsonObject, UserError, nearest
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import FirstLabel, error_line, first_rows
 

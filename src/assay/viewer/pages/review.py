@@ -16,10 +16,8 @@ from assay.analysis.judge.label import Labelling
 from assay.analysis.judge.label_frame import Address, Frame, Unit, labels_of
 from assay.analysis.judge.labelling import ChosenAnswer, choose
 from assay.engine.experiment.sources import Source
-from assay.errors import UserError
-from assay.records import JsonObject
+from assay.sdk import JsonObject, UserError, canonical, digest
 from assay.stats.agreement import RaterAgreement, agreement
-from assay.store.keys import canonical, digest
 from assay.text.plain import plain
 from assay.viewer.experiments import Experiments
 

@@ -6,8 +6,7 @@ from itertools import islice
 import msgspec
 
 from assay.analysis.look.trace import follow, metrics_by_label, unknown_item
-from assay.errors import AssayError
-from assay.records import JsonObject
+from assay.sdk import AssayError, JsonObject
 from assay.store.stores import open_store
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.index import Index

@@ -10,9 +10,7 @@ import msgspec
 from assay.analysis.compare.compare import CompareOptions, compare_sides
 from assay.analysis.compare.paired import Side, read_sides
 from assay.engine.aggregate.measure import BoundMetric
-from assay.errors import AssayError, UserError
-from assay.records import JsonObject, MetricRow
-from assay.store.keys import canonical
+from assay.sdk import AssayError, JsonObject, MetricRow, UserError, canonical
 from assay.viewer.experiments import Experiments
 from assay.viewer.metrics import Stored, error_line, facet_names, metrics_of
 from assay.viewer.pages.leaderboard import facets_of, leaders

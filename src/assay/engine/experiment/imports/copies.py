@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 from assay.engine.experiment.imports.foreign import check_no_sidecar, read_known
 from assay.engine.experiment.imports.results import folder_names, import_one
-from assay.errors import VERSION, UserError
-from assay.store.files import cache_folder
-from assay.store.keys import digest
+from assay.sdk import VERSION, UserError, cache_folder, digest
 
 _KEPT = 30 * 86_400.0  # seconds since it was read last
 _logger = getLogger(__name__)

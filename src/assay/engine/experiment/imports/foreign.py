@@ -21,9 +21,16 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from assay import reading, registry
-from assay.errors import UserError
-from assay.records import Evaluation, JsonMapping, JsonObject, Response
-from assay.store.keys import canonical, digest, id_hash
+from assay.sdk import (
+    Evaluation,
+    JsonMapping,
+    JsonObject,
+    Response,
+    UserError,
+    canonical,
+    digest,
+    id_hash,
+)
 from assay.store.keyset import Seen
 from assay.store.table.decode import row_decoder
 from assay.usercode import failing

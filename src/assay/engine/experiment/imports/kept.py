@@ -7,8 +7,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from assay.engine.experiment.imports.foreign import evaluation_of, key_of
-from assay.errors import UserError
-from assay.records import Evaluation, JsonMapping, JsonObject, Response
+from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, UserError
 
 KEPT = "assay"  # the field of another program's rows that holds it
 

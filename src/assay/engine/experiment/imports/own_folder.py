@@ -10,10 +10,18 @@ from assay.engine.experiment.imports.foreign import ForeignCase, Headline
 from assay.engine.experiment.resolve import sources_below
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
-from assay.errors import StoreError, UserError
-from assay.records import ROWS_FILE, Evaluation, JsonMapping, JsonObject, Kind, Response
-from assay.store.files import write_file
-from assay.store.keys import canonical
+from assay.sdk import (
+    ROWS_FILE,
+    Evaluation,
+    JsonMapping,
+    JsonObject,
+    Kind,
+    Response,
+    StoreError,
+    UserError,
+    canonical,
+    write_file,
+)
 from assay.store.log import FileLog
 from assay.store.seal import is_unchanged
 from assay.store.stores import read_manifests

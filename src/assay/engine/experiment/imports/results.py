@@ -30,13 +30,25 @@ from assay.engine.experiment.imports.foreign import (
 )
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.imports.rows import close_import, imported_manifest, means_config
-from assay.errors import UserError, shown
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, Evaluation, JsonMapping, JsonObject, Kind, Manifest, Response
+from assay.sdk import (
+    ROWS_FILE,
+    Evaluation,
+    JsonMapping,
+    JsonObject,
+    Kind,
+    Manifest,
+    Response,
+    UserError,
+    canonical,
+    digest,
+    id_hash,
+    safe_name,
+    shown,
+    store_error,
+)
 from assay.shown import Shown
-from assay.store.files import safe_name, store_error
 from assay.store.items import stored_item
-from assay.store.keys import canonical, digest, id_hash
 from assay.store.keyset import Seen
 from assay.store.lock import patient
 from assay.store.new_rows import NewRows

@@ -13,10 +13,18 @@ import msgspec
 from assay.config import load
 from assay.engine.experiment.trust import CONFIG, write_config
 from assay.engine.run.artefact import close_artefact, new_manifest
-from assay.errors import shown
-from assay.interfaces import Store
-from assay.records import Evaluation, JsonMapping, JsonObject, Kind, Manifest, Response
-from assay.store.keys import canonical, digest
+from assay.sdk import (
+    Evaluation,
+    JsonMapping,
+    JsonObject,
+    Kind,
+    Manifest,
+    Response,
+    Store,
+    canonical,
+    digest,
+    shown,
+)
 from assay.store.seal import is_unchanged
 
 _BATCH = 16  # rows that are written at once

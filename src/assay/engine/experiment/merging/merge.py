@@ -31,12 +31,21 @@ from assay.engine.run.artefact import close_artefact, new_manifest
 from assay.engine.run.evidence import partial_of
 from assay.engine.run.existing import ExistingRow
 from assay.engine.run.plan import content_hash
-from assay.errors import StoreError, UserError
-from assay.interfaces import Log
-from assay.records import ROWS_FILE, JsonMapping, JsonObject, Kind, Manifest
+from assay.sdk import (
+    ROWS_FILE,
+    JsonMapping,
+    JsonObject,
+    Kind,
+    Log,
+    Manifest,
+    StoreError,
+    UserError,
+    canonical,
+    digest,
+    short,
+)
 from assay.shown import Shown
 from assay.store.files import store_error, sync_folder, write_file
-from assay.store.keys import canonical, digest, short
 from assay.store.keyset import KeySet, Seen
 from assay.store.lock import FolderLock
 from assay.store.log import FileLog

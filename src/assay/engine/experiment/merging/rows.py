@@ -22,9 +22,7 @@ from assay.engine.run.existing import (
     blocks_of,
     columns_of,
 )
-from assay.interfaces import IntArray, Log
-from assay.records import JsonObject
-from assay.store.keys import canonical
+from assay.sdk import IntArray, JsonObject, Log, canonical
 from assay.store.keyset import KeySet
 from assay.store.table.decode import decode_row, row_decoder
 from assay.store.table.join import group_rows
