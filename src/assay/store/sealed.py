@@ -120,14 +120,11 @@ def _sealed_files(sections: JsonMapping) -> dict[str, _SealedFile]:
 
 def _own_files(folder: Path) -> Iterator[str]:
     """The names of the files that Assay keeps or wrote in a folder, but the manifest and the lock."""
-    names = dict.fromkeys(
-        (
-            *_KEPT,
-            *_BESIDE,
-            *(name for name in written_names(folder) if name not in (MANIFEST, LOCK)),
-        )
-    )
-    yield from (name for name in names if (folder / name).is_file())
+    names = dict.fromkeys((*_KEPT, *_BESIDE))
+    if (folder / LEDGER).is_file():
+        names |= dict.fromkeys(written_names(folder))
+    own = (name for name in names if name not in (MANIFEST, LOCK))
+    yield from (name for name in own if (folder / name).is_file())
     for name in _ASIDE:
         yield from sorted(
             str(path.relative_to(folder))

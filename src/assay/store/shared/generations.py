@@ -131,6 +131,8 @@ def living(objects: Objects, generation: Generation) -> list[str]:
 def make_ordinary(folder: Path) -> None:
     """Before one process writes rows: the segments of the last generation become part of the ordinary files, and no
     worker can commit to them any more. The caller holds the folder's lock."""
+    if not (folder / generation_name(0)).exists():
+        return
     objects = FolderObjects(folder)
     last = last_generation(objects)
     if last is None or not last.shards:

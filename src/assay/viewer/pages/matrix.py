@@ -12,7 +12,6 @@ from assay.viewer.query import (
     MOST_KEPT,
     MOST_LABELS,
     SamplesQuery,
-    View,
     chosen,
     order_of,
     page_of,
@@ -20,6 +19,7 @@ from assay.viewer.query import (
     view,
 )
 from assay.viewer.rows import beginning, question_of, read_row
+from assay.viewer.view import View
 
 Query = SamplesQuery
 _MOST_COLUMNS = 200
