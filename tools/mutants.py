@@ -29,6 +29,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 TARGETS = ("src/assay/engine", "src/assay/stats")
 ALIKE = {  # further tests of a room, by folder
+    "engine": ("engine/cluster",),
     "engine/aggregate": ("metrics",),
     "engine/cluster/engines": ("engine/cluster",),
     "engine/experiment/imports": ("engine/experiment",),

@@ -198,7 +198,7 @@ def test_answers_are_as_long_as_in_the_original(
     from assay.formats.mixeval import plans
 
     folder = shell.folder / "out/mixeval" / VERSION
-    options = plans.Options(
+    options = plans.MixEvalOptions(
         data="data", base="--base" in words, models=[f"mock@{shell.url}", "vllm:big"]
     )
     settings = {"sample_params": {"max_tokens": 7}} if "--set" in words else {}

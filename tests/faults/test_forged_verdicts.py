@@ -253,7 +253,7 @@ def test_nothing_is_left_behind(level: Level) -> None:
 
 def test_all_ends_when_assay_is_killed(level: Level, tmp_path: Path) -> None:
     code = "import os, time\\ntry: os.fork() or os.setsid()\\nexcept OSError: pass\\nwhile True: time.sleep(1)"
-    call = f"run_tests('{code}', ['1'], None, Limits(60, 400 << 20, 1 << 20, 8), '{level}')"
+    call = f"run_tests('{code}', ['1'], None, SandboxLimits(60, 400 << 20, 1 << 20, 8), '{level}')"
     assay = subprocess.Popen(
         [sys.executable, "-c", f"from assay.scorers._sandbox.run import *\n{call}"],
         env={**os.environ, "TMPDIR": str(tmp_path)},

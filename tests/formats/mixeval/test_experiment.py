@@ -10,7 +10,7 @@ import pytest
 
 from assay.errors import UserError
 from assay.formats.mixeval import evaluation_prompts
-from assay.formats.mixeval.experiment import MixEvalResult, MixEvalRun, MixEvalScore
+from assay.formats.mixeval.experiment import Result, MixEvalRun, MixEvalScore
 from assay.formats.mixeval.metric import ModelScores
 from assay.formats.mixeval.plans import MixEvalOptions, parsers_of
 from assay.threads import run_blocking
@@ -35,13 +35,13 @@ class Lab:
         place = {"output_dir": str(self.folder / "out")}
         return MixEvalOptions(**{**place, **self.data, **self.choice, **more})
 
-    def score(self, *paths: Path, **more: Any) -> MixEvalResult:
+    def score(self, *paths: Path, **more: Any) -> Result:
         step = MixEvalScore([str(path) for path in paths], self.options(**more))
         result = run_blocking(step.run)
         self.done = {lane.name: lane.done for lane in step.progress.of("evaluate")}
         return result
 
-    def run(self, *models: str, **more: Any) -> MixEvalResult:
+    def run(self, *models: str, **more: Any) -> Result:
         step = MixEvalRun(self.options(models=models, **more))
         result = run_blocking(step.run)
         self.done = {lane.name: lane.done for lane in step.progress.of("run")}
@@ -69,7 +69,7 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
-def by_label(result: MixEvalResult, model: str = "m") -> dict[str, ModelScores]:
+def by_label(result: Result, model: str = "m") -> dict[str, ModelScores]:
     return {one.label: one for one in result.scored[0].scores if one.model == model}
 
 

@@ -60,7 +60,7 @@ class BenchmarkScores(msgspec.Struct, kw_only=True):
     folders: list[str] = []
 
 
-class MixEvalResult(msgspec.Struct, kw_only=True):
+class Result(msgspec.Struct, kw_only=True):
     """What a command left behind. `problems` are those of the input: what could be scored was. `errors` says why rows
     failed, `failed` names the models and judges of which every row did."""
 
@@ -80,7 +80,7 @@ class _Flow:
         self.version = version_of(options)
         self.benchmarks = benchmarks_of(options, self.version)
         self.root = Path(options.output_dir or folder)
-        self.result = MixEvalResult(notes=self.progress.notes)
+        self.result = Result(notes=self.progress.notes)
 
     def _experiment(
         self,
@@ -164,7 +164,7 @@ class MixEvalRun(_Flow):
             )
         super().__init__(options, "mixeval_responses")
 
-    async def run(self, stop: Stop | None = None) -> MixEvalResult:
+    async def run(self, stop: Stop | None = None) -> Result:
         for benchmark in self.benchmarks:
             self.result.scored.append(await self._benchmark(benchmark, stop))
         return self.result
@@ -212,7 +212,7 @@ class MixEvalScore(_Flow):
         self.paths = paths
         self._first: dict[str, Experiment] = {}
 
-    async def run(self, stop: Stop | None = None) -> MixEvalResult:
+    async def run(self, stop: Stop | None = None) -> Result:
         """A model whose files cannot be scored is a problem of the result, unless there is no other."""
         result = self.result
         for benchmark in self.benchmarks:
