@@ -10,7 +10,7 @@ import pytest
 
 from assay.errors import UserError
 from assay.formats.mixeval import evaluation_prompts
-from assay.formats.mixeval.experiment import Result, MixEvalRun, MixEvalScore
+from assay.formats.mixeval.experiment import MixEvalRun, MixEvalScore, Result
 from assay.formats.mixeval.metric import ModelScores
 from assay.formats.mixeval.plans import MixEvalOptions, parsers_of
 from assay.threads import run_blocking
