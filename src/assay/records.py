@@ -27,6 +27,9 @@ Kind = Literal["dataset", "run", "evaluation", "aggregation"]
 FILES_VERSION = 2  # of the files that this Assay writes; it reads those of older ones too
 
 
+_EXACT = 1 << 53  # whole numbers up to here are exact as floats
+
+
 def as_list(value: Any) -> list[Any]:
     """Return a list as it is, and anything else as the only entry of one."""
     return value if isinstance(value, list) else [value]
@@ -40,6 +43,32 @@ def as_object(value: Any) -> JsonObject:
 def is_number(value: Any) -> bool:
     """Return whether a value is a number; `true` and `false` are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return a list; for anything else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def rows_of(value: Any) -> list[JsonObject]:
+    """Return the objects in a list."""
+    return [cast("JsonObject", entry) for entry in list_of(value) if isinstance(entry, dict)]
+
+
+def number_of(value: Any) -> float | None:
+    """Return a finite number."""
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def count_of(value: Any) -> int | None:
+    """Return a whole number of tokens or the like."""
+    number = number_of(value)
+    return None if number is None or not 0 <= number < _EXACT else int(number)
+
+
+def first_text(fields: JsonMapping, names: Iterable[str]) -> str:
+    """Return the first of these fields that is a text."""
+    return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
 
 
 ROWS_FILE: dict[Kind, str] = {

@@ -61,8 +61,13 @@ from assay.records import (
     Segment as Segment,
     as_list as as_list,
     as_object as as_object,
+    count_of as count_of,
     decode_json as decode_json,
+    first_text as first_text,
     is_number as is_number,
+    list_of as list_of,
+    number_of as number_of,
+    rows_of as rows_of,
     values_by_key as values_by_key,
     verdict_of as verdict_of,
 )

@@ -7,7 +7,7 @@ from typing import Any, cast
 from assay.config.environment import shown_safely, stays_reference
 from assay.config.source import read
 from assay.errors import AssayError
-from assay.records import JsonMapping, JsonObject
+from assay.records import JsonMapping, JsonObject, list_of
 
 _NOT_SHOWN = "(not shown)"
 
@@ -52,7 +52,7 @@ def _names(entries: list[Any]) -> list[str]:
 
 def by_name(entries: Any) -> JsonObject:
     """The entries of a list under their names; empty for anything else."""
-    parts = cast("list[Any]", entries) if isinstance(entries, list) else []
+    parts = list_of(entries)
     return dict(zip(_names(parts), parts, strict=False))
 
 

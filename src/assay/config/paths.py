@@ -17,7 +17,7 @@ from assay import reading
 from assay.config.marks import ParamsMark, PathKind, PathMark
 from assay.config.source import Document, Key, core_type, similar_files
 from assay.config.types import Config, DatasetConfig
-from assay.records import JsonMapping, JsonObject
+from assay.records import JsonMapping, JsonObject, list_of
 
 _TEMPLATE_SUFFIXES = (
     ".txt",
@@ -214,7 +214,7 @@ def _report_missing(text: str, path: str, key: Key, document: Document) -> None:
 
 def mappings(value: Any) -> Iterator[tuple[int, JsonObject]]:
     """The mappings among the entries of a list, with their numbers."""
-    entries: list[Any] = value if isinstance(value, list) else []
+    entries = list_of(value)
     for n, entry in enumerate(entries):
         if isinstance(entry, dict):
             yield n, entry

@@ -12,7 +12,7 @@ import msgspec
 
 from assay.models._failures import UNREADABLE, excerpt, server_message
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.sdk import Completion, JsonObject, TransientError
+from assay.sdk import Completion, JsonObject, TransientError, as_object
 from assay.text.messages import content_text
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -141,7 +141,7 @@ def _logprobs(given: Any) -> list[Any] | None:
             return content or None
         case {"tokens": list(tokens), "token_logprobs": list(values), **others}:
             tops = others.get("top_logprobs")
-            tops = map(fields_of, tops if isinstance(tops, list) else [None] * len(tokens))
+            tops = map(as_object, tops if isinstance(tops, list) else [None] * len(tokens))
             return [
                 {"token": token, "logprob": value, "top_logprobs": _entries(top)}
                 for token, value, top in zip(tokens, values, tops, strict=False)
@@ -167,25 +167,21 @@ def total(counts: Sequence[int | None]) -> int | None:
 
 def _pick(body: bytes) -> _ChatBody:
     """Whatever is usable in JSON that does not keep to the API: fields of another type are left out."""
-    answer = fields_of(msgspec.json.decode(body))
+    answer = as_object(msgspec.json.decode(body))
     choices: Any = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         return _ChatBody([])
-    message = fields_of(choice.get("message"))
+    message = as_object(choice.get("message"))
     if message.get("content") is not None:
         message["content"] = content_text(message["content"])
     sane = {**choice, "message": _sane(_ChatMessage, message)}
     whole = {
         **answer,
         "choices": [_sane(_Choice, sane)],
-        "usage": _sane(ChatUsage, fields_of(answer.get("usage"))),
+        "usage": _sane(ChatUsage, as_object(answer.get("usage"))),
     }
     return _sane(_ChatBody, whole)
-
-
-def fields_of(value: Any) -> JsonObject:
-    return value if isinstance(value, dict) else {}
 
 
 def _sane(struct: type[S], values: JsonObject) -> S:

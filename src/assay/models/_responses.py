@@ -11,7 +11,15 @@ from assay.models._chat_answer import count, decode_answer
 from assay.models._chat_form import chat_call, mappings, params_without, texts_of
 from assay.models._failures import server_message
 from assay.models._secrets import NO_SECRETS, Secrets
-from assay.sdk import Completion, JsonMapping, JsonObject, Message, Request, TransientError
+from assay.sdk import (
+    Completion,
+    JsonMapping,
+    JsonObject,
+    Message,
+    Request,
+    TransientError,
+    as_object,
+)
 from assay.text.messages import content_text
 
 _NOT_SENT = {"num_samples", "think", "seed", "max_tokens", "max_completion_tokens", "logprobs"}
@@ -44,7 +52,7 @@ def responses_body(model_name: str, request: Request, extra: JsonMapping) -> byt
 
 def _flat(value: Any, kind: str) -> Any:
     """`{type: kind, kind: {…}}` without the inner mapping."""
-    inner: Any = value.get(kind) if isinstance(value, dict) else None
+    inner: Any = as_object(value).get(kind)
     return {"type": kind, **inner} if isinstance(inner, dict) else value
 
 

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.models._chat_answer import fields_of
 from assay.models._failures import UNREADABLE, excerpt
 from assay.models._plain_http import Arrivals
 from assay.models._secrets import Secrets
-from assay.sdk import JsonObject, TransientError
+from assay.sdk import JsonObject, TransientError, as_object
 from assay.text.messages import content_text
 
 _encode = msgspec.json.encode
@@ -107,7 +106,7 @@ def _body(answer: Any) -> bytes:
 
 def _error_answer(event: JsonObject) -> JoinedStream:
     """The answer that an error event stands for."""
-    error = fields_of(event.get("error")) or event
+    error = as_object(event.get("error")) or event
     code = next(
         (error[key] for key in ("code", "status", "http_code") if isinstance(error.get(key), int)),
         0,
@@ -154,15 +153,15 @@ class _Parts:
         self._is_chosen = True
         if isinstance(reason := choice.get("finish_reason"), str):
             self.finish = reason or self.finish
-        for key, values in fields_of(choice.get("logprobs")).items():
+        for key, values in as_object(choice.get("logprobs")).items():
             if isinstance(values, list):
                 self._logprobs.setdefault(key, []).extend(values)
-        delta = fields_of(choice.get("delta"))
+        delta = as_object(choice.get("delta"))
         calls = delta.get("tool_calls")
         brought = [self._add_text(key, delta.get(key)) for key in _TEXTS]
         brought.append(self._add_text("text", choice.get("text")))
         parts = calls if isinstance(calls, list) else []
-        brought += [_add_call(fields_of(part), self._calls) for part in parts]
+        brought += [_add_call(as_object(part), self._calls) for part in parts]
         return any(brought)
 
     def _add_text(self, key: str, value: Any) -> bool:
@@ -208,7 +207,7 @@ def _add_call(part: JsonObject, calls: dict[int, JsonObject]) -> bool:
         for key, value in part.items()
         if key not in ("index", "function") and value is not None
     }
-    if function := fields_of(part.get("function")):
+    if function := as_object(part.get("function")):
         own = call.setdefault("function", {"name": None, "arguments": []})
         own["name"] = own["name"] or function.get("name")
         own["arguments"].append(str(function.get("arguments") or ""))
@@ -217,7 +216,7 @@ def _add_call(part: JsonObject, calls: dict[int, JsonObject]) -> bool:
 
 def _hidden(usage: Any) -> int:
     """Tokens of reasoning that the server counts and keeps for itself."""
-    count: Any = fields_of(fields_of(usage).get("completion_tokens_details")).get(
+    count: Any = as_object(as_object(usage).get("completion_tokens_details")).get(
         "reasoning_tokens"
     )
     return count if isinstance(count, int) and count > 0 else 0
@@ -240,7 +239,7 @@ def join_messages(body: bytes, secrets: Secrets) -> JoinedStream:
             case {"type": "message_start", "message": dict(message)}:
                 answer = message
             case {"type": "message_delta", "delta": dict(delta)}:
-                usage = fields_of(answer.get("usage")) | fields_of(event.get("usage"))
+                usage = as_object(answer.get("usage")) | as_object(event.get("usage"))
                 answer |= {**delta, "usage": usage}
             case {"type": "message_stop"}:
                 done = True

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from assay.models._chat_answer import count, decode_answer, fields_of
+from assay.models._chat_answer import count, decode_answer
 from assay.models._chat_form import (
     chat_call,
     function_in,
@@ -28,6 +28,7 @@ from assay.sdk import (
     Model,
     Request,
     TransientError,
+    as_object,
     model,
 )
 from assay.text.messages import content_text
@@ -104,7 +105,7 @@ def _parts_of(message: Message, names: dict[Any, Any]) -> list[Any]:
 
 def _signature(call: JsonMapping) -> JsonObject:
     """Return that of the thoughts before a call, which newer models want back."""
-    extra = fields_of(fields_of(call.get("extra_content")).get("google"))
+    extra = as_object(as_object(call.get("extra_content")).get("google"))
     signature = extra.get("thought_signature")
     return {"thoughtSignature": signature} if signature else {}
 
@@ -244,7 +245,7 @@ def _tool_call(part: JsonMapping, number: int) -> JsonObject:
 
 def _logprobs(found: Any) -> list[Any] | None:
     """Token by token, as the chat API gives them."""
-    fields = fields_of(found)
+    fields = as_object(found)
     tops = map(_tops, mappings(fields.get("topCandidates")))
     return [
         {**_token(token), "top_logprobs": next(tops, [])}

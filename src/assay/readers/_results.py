@@ -10,16 +10,8 @@ import yaml
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import (
-    Headline,
-    Rejected,
-    Repeats,
-    Rest,
-    answer_text,
-    count_of,
-    fields_of,
-)
-from assay.sdk import JsonMapping, JsonObject, Response, canonical, id_hash
+from assay.engine.experiment.imports.foreign import Headline, Rejected, Repeats, Rest, answer_text
+from assay.sdk import JsonMapping, JsonObject, Response, as_object, canonical, count_of, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts, storable
 
@@ -36,7 +28,7 @@ def small_yaml(file: Path) -> JsonObject:
         found = yaml.load(text, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError, OSError):
         return {}
-    return fields_of(found)
+    return as_object(found)
 
 
 def without_empty(fields: JsonMapping) -> JsonObject:

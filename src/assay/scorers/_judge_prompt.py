@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from assay.sdk import Item, JsonMapping, JsonObject, Message, Response, UserError, nearest
+from assay.sdk import Item, JsonMapping, JsonObject, Message, Response, UserError, list_of, nearest
 from assay.text.answers import answer_of
 from assay.text.expected import accepted, expectation
 from assay.text.fences import fence_all
@@ -140,11 +140,7 @@ def check_panel(
                 f"{name} is {params[name]}", where=where, fix="give a whole number from 1"
             )
     models: Any = params["model"]
-    twice = [
-        name
-        for name, count in Counter(models if isinstance(models, list) else []).items()
-        if count > 1
-    ]
+    twice = [name for name, count in Counter(list_of(models)).items() if count > 1]
     if twice:
         raise UserError(
             f"the judge {twice[0]!r} sits twice on the panel", where=where, fix="use `repeats: 2`"

@@ -7,6 +7,7 @@ import msgspec
 
 from assay.demo.solver import count_tokens
 from assay.records import JsonObject
+from assay.sdk import list_of
 from assay.text.messages import messages_text
 
 _encode = msgspec.json.encode
@@ -54,7 +55,7 @@ def as_chat(body: bytes) -> JsonObject:
 def _turn(message: JsonObject) -> JsonObject:
     """A user's turn that brings a tool's result is the chat API's role `tool`."""
     content: Any = message.get("content")
-    blocks: list[Any] = content if isinstance(content, list) else []
+    blocks = list_of(content)
     brings = any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
     return {**message, "role": "tool"} if brings else message
 

@@ -25,6 +25,7 @@ from assay.sdk import (
     Request,
     UserError,
     Work,
+    as_object,
     canonical,
     digest,
     task,
@@ -59,7 +60,7 @@ class RequestsTask:
         self._settings = digest("settings", canonical((self.identity["model"], self.params)))
 
     def prepare(self, item: Item) -> Work:
-        data = item.data if isinstance(item.data, dict) else {}
+        data = as_object(item.data)
         if error := data.get("error"):
             raise UserError(str(error))
         requests: Any = data.get(self.field)

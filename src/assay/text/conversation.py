@@ -13,7 +13,7 @@ import msgspec
 
 from assay.errors import UserError
 from assay.interfaces import Message
-from assay.records import JsonMapping, JsonObject, as_list, as_object
+from assay.records import JsonMapping, JsonObject, as_list, as_object, list_of
 from assay.text.expected import answer_fields
 from assay.text.media import KINDS, part_of
 from assay.text.messages import content_text
@@ -73,7 +73,7 @@ def _list_in(value: Any) -> list[Any]:
             value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
             return []
-    return value if isinstance(value, list) else []
+    return list_of(value)
 
 
 def _messages(turns: list[Any], name: str) -> Iterator[Message]:

@@ -13,7 +13,7 @@ from assay.analysis.compare.paired import only_label, planned_scorers, rows_of
 from assay.analysis.judge.judged import JudgedRow
 from assay.engine.evaluate.people import WAITING
 from assay.engine.experiment.sources import Source
-from assay.sdk import JsonObject, ResponseOutcome, UserError, check_name
+from assay.sdk import JsonObject, ResponseOutcome, UserError, as_object, check_name
 from assay.store.table.decode import read_rows
 
 _FAILED = ("unparsed", "errored", "refused")
@@ -231,7 +231,7 @@ def _judge_question(
 def _criteria(value: Any) -> JsonObject:
     """The criteria of a rubric by name, however they are written."""
     if not isinstance(value, list):
-        return cast("JsonObject", value) if isinstance(value, dict) else {}
+        return as_object(value)
     criteria: JsonObject = {}
     for entry in cast("list[Any]", value):
         if isinstance(entry, dict):

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import UNSET
 
 from assay.engine.aggregate.bind import BoundMetric
-from assay.sdk import Codes, FloatArray, Hashes, JsonObject, Log
+from assay.sdk import Codes, FloatArray, Hashes, JsonObject, Log, as_object
 from assay.stats.intervals import intraclass
 from assay.store.table.columns import ABSENT, Column, How, Table, in_fewer_bytes
 from assay.store.table.decode import decode_row
@@ -203,7 +203,7 @@ def _fields_of_metadata(
 ) -> Iterator[tuple[str, Ints]]:
     """Yield the fields that may be clusters, and their codes for these items."""
     about = _first(sources.datasets).get("metadata")
-    fields = about.items() if isinstance(about, dict) else ()
+    fields = as_object(about).items()
     names = [f"metadata.{name}" for name, value in fields if isinstance(value, (str, int))]
     joined, _ = sources.of_items(names, columns, "code")
     codes = np.zeros(len(columns.ids), np.int64)

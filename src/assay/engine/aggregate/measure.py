@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from assay.engine.aggregate.bind import NEEDED, OWN_KEYS, BoundMetric, Policy, bind_metric
 from assay.interfaces import Codes, FloatArray, Group, IntArray, Integers, Mask, Scale, Values
-from assay.sdk import AssayError, JsonMapping, JsonObject, MetricRow, UserError
+from assay.sdk import AssayError, JsonMapping, JsonObject, MetricRow, UserError, is_number
 from assay.stats.intervals import Interval, cluster_fields, mean_interval, no_interval
 from assay.stats.resampling import statistic_interval
 from assay.store.table.facets import typed
@@ -428,11 +428,7 @@ def _values(bound: BoundMetric, result: Any) -> list[Values]:
 def _of_mapping(bound: BoundMetric, result: JsonMapping) -> Values:
     """The value is `value`, or the field named like the metric, or the only number."""
     fields = cast("JsonObject", _plain(dict(result)))
-    numbers = [
-        key
-        for key, value in fields.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    ]
+    numbers = [key for key, value in fields.items() if is_number(value)]
     named = [key for key in ("value", bound.type, bound.name) if key in fields]
     key = named[0] if named else numbers[0] if len(numbers) == 1 else None
     if key is None:

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from assay.engine.experiment.sources import Source, source_in
 from assay.errors import COMMAND, AssayError, UserError, shown
 from assay.reading import Paths, each_of
-from assay.records import ROWS_FILE, JsonObject, Kind
+from assay.records import ROWS_FILE, Kind
+from assay.sdk import as_object
 from assay.store.files import walk_folders
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
@@ -178,7 +179,7 @@ def _kind_of(path: Path) -> Kind:
     row: Any = None
     with suppress(msgspec.DecodeError):
         row = msgspec.json.decode(next((line for _, line in FileLog(path).scan()), b"{}"))
-    fields = cast("JsonObject", row) if isinstance(row, dict) else {}
+    fields = as_object(row)
     for kind, marks in _MARKS.items():
         if any(mark in fields for mark in marks):
             return kind

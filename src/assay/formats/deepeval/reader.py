@@ -18,22 +18,28 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     content_id,
-    count_of,
     encoded_names,
     evaluation_of,
-    fields_of,
     files_below,
     free_name,
     head_of,
     json_row,
     key_of,
-    list_of,
-    number_of,
-    rows_of,
     without_secrets,
 )
 from assay.readers._results import JsonResults, first_filled, pass_rate, response_of
-from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, reader
+from assay.sdk import (
+    Evaluation,
+    JsonMapping,
+    JsonObject,
+    Response,
+    as_object,
+    count_of,
+    list_of,
+    number_of,
+    reader,
+    rows_of,
+)
 
 _BEGINS = re.compile(
     rb'\s*(?:\xef\xbb\xbf)?\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?"(?:testFile|testCases|[a-zA-Z]+)"\s*:'
@@ -437,7 +443,7 @@ def _calls(tools: list[Any] | None) -> list[Any] | None:
 def _call(tool: Any) -> Any:
     if not isinstance(tool, dict):
         return tool
-    fields = {**fields_of(tool)}
+    fields = {**as_object(tool)}
     function = {
         "name": fields.pop("name", ""),
         "arguments": fields.pop("inputParameters", None) or {},

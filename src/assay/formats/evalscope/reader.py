@@ -7,13 +7,7 @@ they become responses with an error.
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from assay.engine.experiment.imports.foreign import (
-    Foreign,
-    ForeignCase,
-    Headline,
-    fields_of,
-    without_secrets,
-)
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
 from assay.formats.evalscope.files import RunFiles, SampleLines, SubsetFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     EvaluatedSample,
@@ -25,7 +19,7 @@ from assay.formats.evalscope.rows import (
 )
 from assay.formats.evalscope.scores import Sums
 from assay.readers._results import FileResults
-from assay.sdk import Evaluation, JsonObject, reader
+from assay.sdk import Evaluation, JsonObject, as_object, reader
 
 _SETTINGS = (
     "evalscope_version",
@@ -147,8 +141,8 @@ class EvalscopeRun(FileResults):
     def _planned_of(self, part: SubsetFiles, dataset: str, subset: str) -> int | None:
         for report in self.reports:
             if report.get("dataset_name") == dataset and report.get("model_name") == part.model:
-                subsets = fields_of(fields_of(report.get("execution_summary")).get("subsets"))
-                requested = fields_of(subsets.get(subset)).get("requested")
+                subsets = as_object(as_object(report.get("execution_summary")).get("subsets"))
+                requested = as_object(subsets.get(subset)).get("requested")
                 return requested if isinstance(requested, int) else None
         return None
 
@@ -172,7 +166,7 @@ class EvalscopeRun(FileResults):
             sample = EvaluatedSample(model, dataset, subset, index, repeats, prediction, review)
             case = self._case(sample, reviews.labels)
             if index // repeats in groups:
-                items[index // repeats] = fields_of(case.item)
+                items[index // repeats] = as_object(case.item)
             yield case
         for index in lost:
             item = items.get(index // repeats) or _unknown(dataset, subset, index // repeats)

@@ -11,14 +11,19 @@ from assay.engine.experiment.imports.foreign import (
     content_id,
     evaluation_of,
     failure,
-    fields_of,
     key_of,
+)
+from assay.readers._results import first_filled, response_of, tokens_of
+from assay.sdk import (
+    Evaluation,
+    EvaluationOutcome,
+    JsonObject,
+    Response,
+    as_object,
     list_of,
     number_of,
     rows_of,
 )
-from assay.readers._results import first_filled, response_of, tokens_of
-from assay.sdk import Evaluation, EvaluationOutcome, JsonObject, Response
 
 _IDS = ("id", "question_id", "task_id", "qid")
 _MESSAGE = ("role", "content", "tool_calls", "tool_call_id", "function")
@@ -52,7 +57,7 @@ class EvaluatedSample(msgspec.Struct):
 
     @property
     def sample_score(self) -> JsonObject:
-        return fields_of(self.review.get("sample_score"))
+        return as_object(self.review.get("sample_score"))
 
     @property
     def messages(self) -> list[JsonObject]:
@@ -60,12 +65,12 @@ class EvaluatedSample(msgspec.Struct):
 
     @property
     def score(self) -> JsonObject:
-        return fields_of(self.sample_score.get("score"))
+        return as_object(self.sample_score.get("score"))
 
     @property
     def values(self) -> JsonObject:
         """Return the score of each label."""
-        return fields_of(self.score.get("value"))
+        return as_object(self.score.get("value"))
 
     @property
     def place(self) -> JsonObject:
@@ -78,7 +83,7 @@ def item_of(sample: EvaluatedSample) -> JsonObject:
     target = sample.review.get("target")
     listed = list_of(target)
     truth = listed[0] if len(listed) == 1 else target
-    own = fields_of(sample.sample_score.get("sample_metadata") or sample.prediction.get("metadata"))
+    own = as_object(sample.sample_score.get("sample_metadata") or sample.prediction.get("metadata"))
     users = [content_text(entry.get("content")) for entry in asked if entry.get("role") == "user"]
     data: JsonObject = {"question": "".join(users[-1:])}
     if len(asked) > 1 or (asked and not isinstance(asked[0].get("content"), str)):
@@ -119,9 +124,9 @@ def _parts(content: Any, kind: str) -> str:
 
 def answer_of(sample: EvaluatedSample, item: JsonObject, rest: Rest) -> Response:
     """Return the answer; of a sample that has only a review, what that says of it."""
-    output = fields_of(sample.prediction.get("model_output"))
+    output = as_object(sample.prediction.get("model_output"))
     choice = next(iter(rows_of(list_of(output.get("choices"))[:1])), {})
-    message = fields_of(choice.get("message"))
+    message = as_object(choice.get("message"))
     content = message.get("content")
     said = content_text(content) if message else str(sample.score.get("prediction") or "")
     row = _response(sample, item, said)
@@ -130,14 +135,14 @@ def answer_of(sample: EvaluatedSample, item: JsonObject, rest: Rest) -> Response
     row.reasoning = _parts(content, "reasoning") or None
     row.tool_calls = list_of(message.get("tool_calls")) or None
     row.served_model = first_filled(output, ["model"]) or None
-    row.logprobs = list_of(fields_of(choice.get("logprobs")).get("content")) or None
+    row.logprobs = list_of(as_object(choice.get("logprobs")).get("content")) or None
     stop, error = choice.get("stop_reason"), first_filled(output, ["error"])
     row.metadata |= {"finish_reason": stop, "response_id": output.get("id")}
     if kept := _rest_of(sample, output, rest):
         row.metadata[REST] = kept
     if stop == "content_filter" or any(part.get("refusal") for part in rows_of(content)):
         row.outcome = "refused"
-    tokens = tokens_of(fields_of(output.get("usage")), *_TOKENS)
+    tokens = tokens_of(as_object(output.get("usage")), *_TOKENS)
     return msgspec.structs.replace(row, **tokens, **failure(error or None))
 
 
@@ -181,7 +186,7 @@ def evaluations_of(
     """Yield a row for each score; for each further label that this subset's samples have, one that says why it is
     missing."""
     score, values = sample.score, sample.values
-    errors = fields_of(fields_of(score.get("metadata")).get("metric_errors"))
+    errors = as_object(as_object(score.get("metadata")).get("metric_errors"))
     details = rest.of(score, _SCORE, _SCORE_KNOWN, "score.")
     if score.get("explanation"):
         details["explanation"] = score["explanation"]

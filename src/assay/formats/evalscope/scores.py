@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Headline, fields_of, number_of, rows_of
-from assay.sdk import JsonObject
+from assay.engine.experiment.imports.foreign import Headline
+from assay.sdk import JsonObject, as_object, number_of, rows_of
 
 _DIGITS = 4
 _NO_SCORE = "no sample has this score"
@@ -68,7 +68,7 @@ class Sums:
         labels = {words(label): label for label in own}
         where = {"dataset": dataset, **({"model_name": model} if several else {})}
         for metric in rows_of(report.get("metrics")):
-            identity = fields_of(metric.get("identity"))
+            identity = as_object(metric.get("identity"))
             identity = identity or {"name": metric.get("name"), "aggregation": "mean"}
             label, how = labels.get(_identity_words(identity)), identity.get("aggregation")
             if label is not None and how in ("mean", "identity"):
@@ -169,5 +169,5 @@ def words(label: str) -> frozenset[str]:
 
 
 def _identity_words(identity: JsonObject) -> frozenset[str]:
-    dimensions = fields_of(identity.get("dimensions"))
+    dimensions = as_object(identity.get("dimensions"))
     return words("_".join([str(identity.get("name")), *map(str, dimensions.values())]))

@@ -10,10 +10,9 @@ import msgspec
 from msgspec import UNSET
 
 from assay.analysis.compare.notes import answer_of
-from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.engine.experiment.sources import Source
 from assay.formats.every_eval_ever.results import BENCHMARK, MetricResult, texts
-from assay.sdk import IntArray, JsonObject, verdict_of
+from assay.sdk import IntArray, JsonObject, as_object, list_of, verdict_of
 from assay.store.table.columns import Growing, How, Table
 from assay.store.table.facets import text_of, typed
 from assay.store.table.join import Lookup
@@ -113,7 +112,7 @@ def _instance(
         "reference": _references(item.get("ground_truth")),
     }
     hashed = json.dumps(asked, sort_keys=True, separators=(",", ":"))  # the schema's recipe
-    if choices := _texts(fields_of(item.get("data")).get("choices")):
+    if choices := _texts(as_object(item.get("data")).get("choices")):
         asked["choices"] = choices
     answer = answer_of(response) if response else ""
     reasoning = response.get("reasoning")
@@ -165,7 +164,7 @@ def _extract(evaluation: JsonObject, answer: str) -> str:
 
 def _text(value: Any) -> str:
     """The question of an item: its text, the only text it has, or all of it as JSON."""
-    fields = fields_of(value)
+    fields = as_object(value)
     named = [fields[name] for name in _QUESTIONS if isinstance(fields.get(name), str)]
     only = fields.values() if len(fields) == 1 else ()
     value = next(iter([*named, *only]), value)

@@ -15,7 +15,6 @@ import msgspec
 
 from assay import registry
 from assay.analysis.look.export import Export
-from assay.engine.experiment.imports.foreign import fields_of, rows_of
 from assay.engine.experiment.sources import Source
 from assay.formats.every_eval_ever.results import MetricResult, measures_of, result_of, texts
 from assay.formats.every_eval_ever.samples import InstanceRows, assign, lines
@@ -23,7 +22,9 @@ from assay.sdk import (
     JsonMapping,
     JsonObject,
     UserError,
+    as_object,
     make_folder,
+    rows_of,
     safe_name,
     store_error,
     writer,
@@ -234,9 +235,9 @@ class EvaluationRecord:
 
     def _model_info(self, model: str) -> JsonObject:
         models = [
-            fields_of(task.get("identity")).get("model")
+            as_object(task.get("identity")).get("model")
             for task in self._tasks.values()
-            if fields_of(task.get("facets")).get("model_id") == model
+            if as_object(task.get("facets")).get("model_id") == model
         ]
         identity = next(iter(rows_of(models)), {})
         kind = str(identity.get("type") or "unknown")

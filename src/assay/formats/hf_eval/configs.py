@@ -9,7 +9,6 @@ import msgspec
 from assay import reading
 from assay.config.environment import escape
 from assay.config.source import scalar
-from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
 from assay.formats.hf_eval.definition import (
     ChoiceArguments,
     EvalTask,
@@ -19,7 +18,7 @@ from assay.formats.hf_eval.definition import (
     is_eval,
     task_of,
 )
-from assay.sdk import JsonObject, UserError
+from assay.sdk import JsonObject, UserError, as_object, list_of, rows_of
 
 NAME = "eval.yaml"
 _FORMATS = "jsonl|json|csv|tsv|parquet"
@@ -132,7 +131,7 @@ def _declared_files(folder: Path, task: EvalTask) -> list[str]:
         raise UserError(
             f"the front matter of the README cannot be read: {error}", where=str(card)
         ) from None
-    for config in rows_of(fields_of(card_data).get("configs")):
+    for config in rows_of(as_object(card_data).get("configs")):
         if config.get("config_name", "default") == task.config:
             patterns = _patterns(config, task)
             return [str(path) for pattern in patterns for path in _inside(folder, pattern)]
@@ -144,7 +143,7 @@ def _patterns(config: JsonObject, task: EvalTask) -> list[str]:
     patterns: list[str] = []
     for entry in _several(config.get("data_files")):
         is_named = isinstance(entry, dict)
-        named = fields_of(entry) if is_named else {"split": task.split, "path": entry}
+        named = as_object(entry) if is_named else {"split": task.split, "path": entry}
         if named.get("split") == task.split and named.get("path") is not None:
             patterns += map(str, _several(named["path"]))
     return patterns

@@ -10,10 +10,9 @@ import msgspec
 
 from assay.config import DatasetConfig, load
 from assay.engine.experiment.dataset import content_stamp, open_dataset
-from assay.engine.experiment.imports.foreign import list_of, rows_of
 from assay.formats.hf_eval.configs import source_of
 from assay.formats.hf_eval.definition import ChoiceArguments, EvalTask, FieldSpec, Step, task_of
-from assay.sdk import JsonMapping, JsonObject, UserError, dataset, nearest
+from assay.sdk import JsonMapping, JsonObject, UserError, dataset, list_of, nearest, rows_of
 
 Message = JsonObject
 LETTERS = [chr(ord("A") + n) for n in range(26)]

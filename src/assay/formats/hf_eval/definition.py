@@ -7,8 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from assay.config.source import Document, Key, read_file
-from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of
-from assay.sdk import JsonObject, UserError, nearest
+from assay.sdk import JsonObject, UserError, as_object, list_of, nearest, rows_of
 
 FRAMEWORK = "inspect-ai"
 _REFUSED_SOLVERS = {
@@ -145,7 +144,7 @@ ASKING = ("generate", "multiple_choice")  # solvers that call the model
 
 def is_eval(data: Any) -> bool:
     """Return whether a mapping is that of an eval.yaml: its tasks have solvers and scorers."""
-    first = rows_of(list_of(fields_of(data).get("tasks"))[:1])
+    first = rows_of(list_of(as_object(data).get("tasks"))[:1])
     return bool(first) and {"solvers", "scorers", "field_spec"} <= first[0].keys()
 
 
@@ -178,7 +177,7 @@ def task_of(file: Path, id: str = "") -> EvalTask:
 
 
 def _number(tasks: list[Any], id: str, document: Document) -> int:
-    ids = [str(fields_of(task).get("id")) for task in tasks]
+    ids = [str(as_object(task).get("id")) for task in tasks]
     if not id and len(tasks) == 1:
         return 0
     if id in ids:

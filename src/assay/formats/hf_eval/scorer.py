@@ -15,7 +15,7 @@ from typing import Literal
 
 from assay.formats.hf_eval.dataset import letter_of, letters_in
 from assay.scorers._regex_child import search
-from assay.sdk import Item, Response, Score, scorer
+from assay.sdk import Item, Response, Score, as_object, scorer
 from assay.text.expected import accepted
 
 Location = Literal["begin", "end", "any", "exact"]
@@ -243,7 +243,7 @@ def choice(item: Item, response: Response, *, multiple: bool = False) -> Score:
     Parameters:
     multiple: several choices may be right
     """
-    data = item.data if isinstance(item.data, dict) else {}
+    data = as_object(item.data)
     letters = [letter_of(number) for number in range(len(data.get("choices") or ()))]
     right = set(letters_in(accepted(item.ground_truth)))
     if not right <= set(letters):

@@ -4,16 +4,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import (
-    Rest,
-    fields_of,
-    list_of,
-    rows_of,
-    unknown_version,
-    without_secrets,
-)
+from assay.engine.experiment.imports.foreign import Rest, unknown_version, without_secrets
 from assay.formats.inspect_ai.shapes import VERSION, finite_value
-from assay.sdk import JsonMapping, JsonObject
+from assay.sdk import JsonMapping, JsonObject, as_object, list_of, rows_of
 
 _KNOWN = {
     "version",
@@ -84,16 +77,16 @@ class LogHeader:
     the results of each scorer, or of each key of its scores."""
 
     def __init__(self, row: JsonObject, others: JsonObject) -> None:
-        self.eval, self.results = fields_of(row.get("eval")), fields_of(row.get("results"))
-        self.error = fields_of(row.get("error"))
-        further = {name: fields_of(row.get(name)) for name in ("plan", "stats")}
+        self.eval, self.results = as_object(row.get("eval")), as_object(row.get("results"))
+        self.error = as_object(row.get("error"))
+        further = {name: as_object(row.get(name)) for name in ("plan", "stats")}
         self._further = {**further, **others}
-        self._dataset = fields_of(self.eval.get("dataset"))
+        self._dataset = as_object(self.eval.get("dataset"))
         self.status = str(row.get("status") or "started")
         self.invalidated = bool(row.get("invalidated"))
         self.task = str(self.eval.get("task") or "inspect_ai")
         self.model = str(self.eval.get("model") or "")
-        self.epochs = _count(fields_of(self.eval.get("config")).get("epochs")) or 1
+        self.epochs = _count(as_object(self.eval.get("config")).get("epochs")) or 1
         self.ids = list_of(self._dataset.get("sample_ids"))
         self.scores = rows_of(self.results.get("scores"))
 
@@ -128,7 +121,7 @@ class LogHeader:
         further |= {f"results.{name}": value for name, value in results.items()}
         facts["model_args"] = {
             name: value
-            for name, value in fields_of(facts.get("model_args")).items()
+            for name, value in as_object(facts.get("model_args")).items()
             if not isinstance(value, (dict, list))
         }
         facts |= {name: value for name, value in further.items() if value}
@@ -149,7 +142,7 @@ def header_of(data: bytes | JsonMapping, path: Path, rest: Rest) -> LogHeader:
     if not isinstance(version, int) or version > VERSION:
         raise unknown_version("a log of inspect_ai", version, path, set(row) - _KNOWN)
     others = rest.of(row, _KNOWN, _KNOWN, "header.")
-    inner = rest.of(fields_of(row.get("eval")), _OF_EVAL, _OF_EVAL, "eval.")
+    inner = rest.of(as_object(row.get("eval")), _OF_EVAL, _OF_EVAL, "eval.")
     others |= {f"eval.{name}": value for name, value in inner.items()}
     return LogHeader(row, others | _present(row, ("log_updates", "config_updates")))
 

@@ -8,17 +8,19 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from assay.engine.experiment.imports.foreign import (
-    Headline,
-    fields_of,
-    first_text,
-    list_of,
-    number_of,
-)
+from assay.engine.experiment.imports.foreign import Headline
 from assay.engine.experiment.imports.headlines import by_item
 from assay.formats.inspect_ai.header import LogHeader
 from assay.formats.inspect_ai.shapes import GivenScore
-from assay.sdk import EvaluationOutcome, JsonObject, id_hash
+from assay.sdk import (
+    EvaluationOutcome,
+    JsonObject,
+    as_object,
+    first_text,
+    id_hash,
+    list_of,
+    number_of,
+)
 from assay.store.table.columns import Growing
 
 _LETTERS = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, False), "N": (0.0, False)}
@@ -50,7 +52,7 @@ def parts_of(scorer: str, mark: GivenScore) -> list[ScoreVerdict]:
     if reason is None and mark.metadata:
         reason = first_text(mark.metadata, ["unscored_reason"]) or None
     if isinstance(value, dict):
-        parts = [*fields_of(value).items()]
+        parts = [*as_object(value).items()]
     elif isinstance(value, list):
         parts = [*enumerate(list_of(value))]
     else:
@@ -135,7 +137,7 @@ class LogNumbers:
         return [headline for score in self._header.scores for headline in self._of_score(score)]
 
     def _of_score(self, score: JsonObject) -> list[Headline]:
-        metrics = {name: fields_of(each) for name, each in fields_of(score.get("metrics")).items()}
+        metrics = {name: as_object(each) for name, each in as_object(score.get("metrics")).items()}
         reducer, label = str(score.get("reducer") or ""), self._label(score)
         several = sum(self._label(row) == label for row in self._header.scores)
         error: JsonObject = {}
@@ -217,12 +219,12 @@ class LogNumbers:
 
 def _is_simple(metric: JsonObject) -> bool:
     """Return whether a metric has no parameters that change what it is."""
-    return not any(fields_of(metric.get("params")).values())
+    return not any(as_object(metric.get("params")).values())
 
 
 def _group(metric: JsonObject) -> tuple[str, str]:
     """Return the metric and the field of a number that is about one group of samples."""
-    params = fields_of(metric.get("params"))
+    params = as_object(metric.get("params"))
     facet = params.get("group_key")
     if not isinstance(facet, str) or not metric.get("group"):
         return "", ""
@@ -232,5 +234,5 @@ def _group(metric: JsonObject) -> tuple[str, str]:
 
 
 def _groups(score: JsonObject) -> list[tuple[str, str]]:
-    metrics = fields_of(score.get("metrics")).values()
-    return [group for metric in metrics if (group := _group(fields_of(metric)))[1]]
+    metrics = as_object(score.get("metrics")).values()
+    return [group for metric in metrics if (group := _group(as_object(metric)))[1]]

@@ -13,7 +13,6 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     Rest,
-    fields_of,
     files_below,
     head_of,
 )
@@ -23,7 +22,7 @@ from assay.formats.inspect_ai.numbers import LogNumbers
 from assay.formats.inspect_ai.rows import Around, case_of
 from assay.formats.inspect_ai.shapes import Decoder, LogSample, finite, finite_value, is_filled
 from assay.readers._results import FileResults
-from assay.sdk import JsonObject, UserError, id_hash, reader
+from assay.sdk import JsonObject, UserError, as_object, id_hash, reader
 from assay.store.keyset import Seen
 from assay.text.json_extents import BrokenExtent, extents
 
@@ -227,7 +226,7 @@ class InspectLog(FileResults):
     @property
     def facts(self) -> JsonObject:
         """Return what the header says beyond rows."""
-        version = fields_of(self._header.eval.get("packages")).get("inspect_ai", "")
+        version = as_object(self._header.eval.get("packages")).get("inspect_ai", "")
         return {
             **self._header.facts(),
             "read_from": [f"inspect_ai {version}".rstrip()],

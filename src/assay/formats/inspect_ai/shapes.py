@@ -7,8 +7,8 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.engine.experiment.imports.foreign import fields_of, json_value
-from assay.sdk import JsonObject
+from assay.engine.experiment.imports.foreign import json_value
+from assay.sdk import JsonObject, as_object
 
 VERSION = 2
 Part = Raw | UnsetType
@@ -177,8 +177,8 @@ def _without_unknown(data: bytes | Raw) -> tuple[bytes, JsonObject]:
         if _is_object(fields.get(name)):
             fields[name] = _fields(fields[name])
     if isinstance(output := fields.get("output"), dict):
-        found |= _take_unknown(fields_of(output), ModelOutput, "output.")
-    for name, mark in fields_of(fields.get("scores")).items():
+        found |= _take_unknown(as_object(output), ModelOutput, "output.")
+    for name, mark in as_object(fields.get("scores")).items():
         if _is_object(mark):
             fields["scores"][name] = known = _fields(mark)
             found |= _take_unknown(known, GivenScore, f"scores.{name}.")

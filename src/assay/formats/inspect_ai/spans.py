@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.foreign import fields_of, list_of, rows_of, seconds_of
+from assay.engine.experiment.imports.foreign import seconds_of
 from assay.formats.inspect_ai.shapes import Part, Pools, is_filled
-from assay.sdk import JsonObject
+from assay.sdk import JsonObject, as_object, list_of, rows_of
 from assay.text.messages import content_text
 
 _REFERENCE = "attachment://"
@@ -43,7 +43,7 @@ def resolve(value: Any, look: Look) -> Any:
     if isinstance(value, list):
         return [resolve(inner, look) for inner in list_of(value)]
     if isinstance(value, dict):
-        return {name: resolve(inner, look) for name, inner in fields_of(value).items()}
+        return {name: resolve(inner, look) for name, inner in as_object(value).items()}
     return value
 
 
@@ -64,7 +64,7 @@ def message_rows(messages: list[JsonObject]) -> list[JsonObject]:
 
 def part_row(part: Any) -> Any:
     """Return a part of a message: images and audio as OpenAI has them."""
-    fields = fields_of(part)
+    fields = as_object(part)
     kind, media = fields.get("type"), fields.get(str(fields.get("type")))
     if kind == "image" and isinstance(media, str):
         rest = {name: value for name, value in fields.items() if name not in ("type", "image")}

@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import (
-    Foreign,
-    ForeignCase,
-    Headline,
-    number_of,
-    without_secrets,
-)
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
 from assay.formats.lm_eval.logs.files import (
     BY_TASK,
     FACTS,
@@ -22,7 +16,7 @@ from assay.formats.lm_eval.logs.files import (
     experiments_at,
 )
 from assay.readers._results import FileResults
-from assay.sdk import JsonObject, UserError, reader
+from assay.sdk import JsonObject, UserError, number_of, reader
 
 if TYPE_CHECKING:
     from assay.formats.lm_eval.logs.samples import LoggedTask, Samples

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from assay.formats.lm_eval.chosen import task
 from assay.formats.lm_eval.scoring.results import results as results_of
-from assay.sdk import Item, Response, Score, scorer
+from assay.sdk import Item, Response, Score, as_object, scorer
 
 NO_FILTER = "none"
 SOUND = " (sound)"
@@ -50,7 +50,7 @@ def label(metric: str, filter: str) -> str:
 
 
 def _answers(response: Response) -> list[Any]:
-    output = response.output if isinstance(response.output, dict) else {}
+    output = as_object(response.output)
     if "choices" in output:
         return [(choice["logprob"], bool(choice["greedy"])) for choice in output["choices"]]
     return output.get("answers") or [response.response]

@@ -10,7 +10,6 @@ from assay.engine.experiment.imports.foreign import (
     Headline,
     Oddities,
     Rest,
-    fields_of,
     whole_json,
 )
 from assay.engine.experiment.imports.kept import restored
@@ -25,7 +24,7 @@ from assay.formats.mixeval.verdicts import (
     kind_of,
     response_from,
 )
-from assay.sdk import JsonObject, UserError, digest, id_hash
+from assay.sdk import JsonObject, UserError, as_object, digest, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import file_entries
 
@@ -102,8 +101,8 @@ class MixEvalAnswers:
 
     def _look_at_status(self, folder: Path) -> None:
         for file in sorted(folder.glob("status_*.json")):
-            said = fields_of(whole_json(file)).get("status")
-            if isinstance(said, dict) and fields_of(said).get("status") != "complete":
+            said = as_object(whole_json(file)).get("status")
+            if isinstance(said, dict) and as_object(said).get("status") != "complete":
                 self._odd.note("unfinished", str(file))
 
     @property
@@ -120,7 +119,7 @@ class MixEvalAnswers:
             for folder in sorted({file.path.parent for file in files}):
                 scores = {
                     name: value
-                    for name, value in fields_of(whole_json(folder / "score.json")).items()
+                    for name, value in as_object(whole_json(folder / "score.json")).items()
                     if type(value) in (int, float)
                 }
                 found += self._headlines(model, scores) if "overall" in scores else ()
@@ -193,7 +192,7 @@ class MixEvalAnswers:
 
     def _rows(self, path: Path) -> Iterator[tuple[str, JsonObject]]:
         for place, row in file_entries(path, partial(self._odd.note, "broken")):
-            if (fields := fields_of(row)).get("id") not in (None, ""):
+            if (fields := as_object(row)).get("id") not in (None, ""):
                 yield place, fields
             else:
                 self._odd.note("no_id", place)

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from assay import reading
 from assay.engine.experiment.dataset import file_stamp
-from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.formats.mixeval.evaluation_prompts import (
     FREE_FORM,
     MULTIPLE_CHOICE,
@@ -24,7 +23,17 @@ from assay.formats.mixeval.evaluation_prompts import (
     construct_prompt_multichoice,
     five_shot_prefixes,
 )
-from assay.sdk import ConfigError, JsonObject, UserError, canonical, dataset, digest, nearest
+from assay.sdk import (
+    ConfigError,
+    JsonObject,
+    UserError,
+    as_object,
+    canonical,
+    dataset,
+    digest,
+    list_of,
+    nearest,
+)
 from assay.text.json_stream import BrokenJson, json_entries
 
 KINDS = (FREE_FORM, MULTIPLE_CHOICE)
@@ -280,7 +289,7 @@ def read_corrections(path: str) -> dict[str, JsonObject | None]:
     try:
         with reading.opened(os.path.expanduser(path)) as file:
             for key, row in json_entries(file)[1]:
-                id = str(key or fields_of(row).get("id", ""))
+                id = str(key or as_object(row).get("id", ""))
                 found[id] = _correction(id, row, path)
     except OSError as error:
         raise UserError(f"the corrections cannot be read: {error.strerror}", where=path) from None

@@ -20,13 +20,13 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Rest, fields_of, key_of
+from assay.engine.experiment.imports.foreign import Rest, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import plain_row, problem_of, prompt_text, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE
 from assay.formats.mixeval.plans import COMPATIBLE
-from assay.sdk import Evaluation, Item, JsonObject, Response, verdict_of
+from assay.sdk import Evaluation, Item, JsonObject, Response, as_object, list_of, verdict_of
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
 from assay.text.template import question, variables
@@ -48,7 +48,7 @@ _OUTCOMES = ("ok", "refused", "errored", "skipped")
 def entry_of(item: Item, benchmark: str) -> tuple[str, JsonObject]:
     """The kind and the entry of an item; `benchmark` is its name where the item says none. `problem_of` tells whether
     MixEval can score it."""
-    data = cast("JsonObject", item.data) if isinstance(item.data, dict) else {}
+    data = as_object(item.data)
     options = data.get("options")
     target = (
         _number(item.ground_truth, len(cast("list[Any]", options)))
@@ -75,7 +75,7 @@ def entry_of(item: Item, benchmark: str) -> tuple[str, JsonObject]:
 def _number(truth: Any, count: int) -> int | None:
     """Return the number of the right option, which a ground truth gives as such or as a letter;
     of several numbers the first, as the protocol does."""
-    listed = cast("list[Any]", truth) if isinstance(truth, list) else []
+    listed = list_of(truth)
     if len(listed) == 1 or (listed and type(listed[0]) is int):
         truth = listed[0]
     if isinstance(truth, str) and len(truth) == 1 and truth in compat.letters(min(count, 26)):
@@ -121,7 +121,7 @@ def own_id(item_id: str, kind: str, file_id: str) -> JsonObject:
 def item_from(row: JsonObject, benchmark: str, *, whole: bool = False) -> JsonObject:
     """The dataset row of an entry of a data file (`whole`), or of a row of responses."""
     kept = row.get(KEPT)
-    own = cast("JsonObject", kept).get("item") if isinstance(kept, dict) else None
+    own = as_object(kept).get("item")
     if isinstance(own, dict):
         return {**cast("JsonObject", own), "id": id_of(row)}
     kind = kind_of(row)
@@ -230,7 +230,7 @@ def verdict_row(
     """The row of a response with a label as a judge's verdict, whose text says it as the protocol reads it; None for a
     score that is none of MixEval's. `letter` is that of the right option."""
     outcome, passed, score = verdict_of(evaluation)
-    explained = fields_of(evaluation.get("detailed_results"))
+    explained = as_object(evaluation.get("detailed_results"))
     name = "judge_score" if kind == FREE_FORM else "judge_option"
     if outcome != "scored":
         failed = {name: None, "outcome": outcome, "error": evaluation.get("error")}

@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    fields_of,
-    head_of,
-    number_of,
-    rows_of,
-    unknown_version,
-)
+from assay.engine.experiment.imports.foreign import head_of, unknown_version
 from assay.formats.mlflow.metrics import MlflowRun, decoded_json
 from assay.formats.mlflow.traces import Assessment, MlflowTrace
 from assay.readers._results import small_yaml
-from assay.sdk import UserError
+from assay.sdk import UserError, as_object, number_of, rows_of
 
 _LARGEST = 1 << 22  # bytes of a file with one fact
 STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLED"}
@@ -60,7 +54,7 @@ def _rows_of(folder: Path) -> int | None:
 
 def rows_in_profile(profile: Any) -> int | None:
     """The number of rows in the description of a dataset."""
-    rows = fields_of(decoded_json(profile)).get("num_rows")
+    rows = as_object(decoded_json(profile)).get("num_rows")
     return rows if isinstance(rows, int) else None
 
 
@@ -282,7 +276,7 @@ def _assessments(connection: sqlite3.Connection, id: str) -> Iterator[Assessment
             source_id=str(row.get("source_id") or ""),
             rationale=row.get("rationale"),
             valid=bool(row["valid"]) if row["valid"] is not None else True,
-            metadata=fields_of(decoded_json(row.get("assessment_metadata"))),
+            metadata=as_object(decoded_json(row.get("assessment_metadata"))),
         )
 
 

@@ -14,14 +14,12 @@ from assay.engine.experiment.imports.foreign import (
     answer_text,
     evaluation_of,
     failure,
-    fields_of,
     json_value,
     key_of,
-    number_of as finite,
     without_secrets,
 )
 from assay.readers._results import FileResults, first_filled
-from assay.sdk import Evaluation, FloatArray, JsonObject, Response
+from assay.sdk import Evaluation, FloatArray, JsonObject, Response, as_object, number_of as finite
 from assay.store.table.columns import Growing
 
 _MODEL_NAMES = ("model", "model_name", "mlflow.genaiEvaluate.agent.function")
@@ -36,7 +34,7 @@ def number_of(value: Any) -> float | None:
 def text_of(value: Any) -> str:
     """Return what a model said: text, the text of a chat's completion, or JSON."""
     try:
-        content = fields_of(value)["choices"][0]["message"]["content"]
+        content = as_object(value)["choices"][0]["message"]["content"]
     except (TypeError, LookupError):
         content = None
     return content if isinstance(content, str) else answer_text(value)

@@ -9,21 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    Foreign,
-    ForeignCase,
-    fields_of,
-    files_below,
-    number_of,
-    rows_of,
-    seconds_of,
-)
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, files_below, seconds_of
 from assay.formats.mlflow.database import RUN_ID, Database, MlflowRun, read_texts, run_of_folder
 from assay.formats.mlflow.metrics import RunResults, decoded_json
 from assay.formats.mlflow.table import TableRun, columns_of
 from assay.formats.mlflow.traces import Assessment, MlflowTrace, case_of
 from assay.readers._results import small_yaml
-from assay.sdk import JsonObject, reader
+from assay.sdk import JsonObject, as_object, number_of, reader, rows_of
 
 _SOURCE_RUN = "mlflow.sourceRun"
 
@@ -63,13 +55,13 @@ def _trace(info: JsonObject, folder: Path) -> MlflowTrace:
             _assessment(small_yaml(file))
             for file in sorted((folder / "assessments").glob("*.yaml"))
         ],
-        spans=rows_of(fields_of(data).get("spans")),
+        spans=rows_of(as_object(data).get("spans")),
     )
 
 
 def _assessment(row: JsonObject) -> Assessment:
     kind = "expectation" if "expectation" in row else "feedback"
-    given, source = fields_of(row.get(kind)), fields_of(row.get("source"))
+    given, source = as_object(row.get(kind)), as_object(row.get("source"))
     return Assessment(
         id=str(row.get("assessment_id") or ""),
         name=str(row.get("assessment_name") or ""),
@@ -80,7 +72,7 @@ def _assessment(row: JsonObject) -> Assessment:
         source_id=str(source.get("source_id") or ""),
         rationale=row.get("rationale"),
         valid=row.get("valid") is not False,
-        metadata=fields_of(row.get("metadata")),
+        metadata=as_object(row.get("metadata")),
     )
 
 

@@ -12,20 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    REST,
-    ForeignCase,
-    content_id,
-    count_of,
-    first_text,
-    head_of,
-    key_of,
-    list_of,
-)
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, head_of, key_of
 from assay.formats.mlflow.database import run_of_table
 from assay.formats.mlflow.metrics import RunResults, evaluation, number_of, text_of
 from assay.readers._results import response_of
-from assay.sdk import Evaluation, JsonObject, Response
+from assay.sdk import Evaluation, JsonObject, Response, count_of, first_text, list_of
 from assay.text.json_stream import BrokenJson, json_parts
 
 _COLUMNS = re.compile(

@@ -12,15 +12,11 @@ from assay.engine.experiment.imports.foreign import (
     Repeats,
     content_id,
     failure,
-    fields_of,
-    first_text,
     key_of,
-    list_of,
-    rows_of,
 )
 from assay.formats.mlflow.metrics import MetricScores, MlflowRun, decoded_json, evaluation, text_of
 from assay.readers._results import first_filled, response_of, without_empty
-from assay.sdk import Evaluation, JsonObject, Response
+from assay.sdk import Evaluation, JsonObject, Response, as_object, first_text, list_of, rows_of
 
 _OWN = "mlflow."
 _IDS = ("id", "item_id", "question_id", "example_id")
@@ -68,7 +64,7 @@ class MlflowTrace(msgspec.Struct, kw_only=True):
 def case_of(trace: MlflowTrace, run: MlflowRun, scores: MetricScores, seen: Repeats) -> ForeignCase:
     """Return the item, the answer, its labels by this run, and the spans; `seen` counts the answers to an item."""
     root = next((span for span in trace.spans if not span.get("parent_span_id")), {})
-    attributes = fields_of(root.get("attributes"))
+    attributes = as_object(root.get("attributes"))
     inputs = decoded_json(attributes.get("mlflow.spanInputs", trace.request))
     outputs = decoded_json(attributes.get("mlflow.spanOutputs", trace.response))
     named = "question" if isinstance(inputs, str) else "input"
@@ -128,7 +124,7 @@ def _response(
 def _exception(spans: Sequence[JsonObject]) -> str:
     for span in reversed(spans):
         for event in rows_of(span.get("events")):
-            attributes = fields_of(event.get("attributes"))
+            attributes = as_object(event.get("attributes"))
             if attributes.get("exception.message"):
                 return f"{attributes.get('exception.type') or 'Error'}: {attributes['exception.message']}"
     return "the trace ended with an error"
@@ -161,7 +157,7 @@ def _evaluations(
 
 
 def _message(error: Any) -> str:
-    fields = fields_of(error)
+    fields = as_object(error)
     return str(fields.get("error_message") or fields.get("error_code") or error)
 
 
@@ -172,7 +168,7 @@ def _spans(spans: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _span(span: JsonObject) -> JsonObject:
-    attributes = fields_of(span.get("attributes"))
+    attributes = as_object(span.get("attributes"))
     return {
         "name": str(span.get("name") or ""),
         "parent": None,

@@ -19,18 +19,24 @@ from assay.engine.experiment.imports.foreign import (
     content_id,
     evaluation_of,
     failure,
-    fields_of,
     files_below,
     head_of,
     json_row,
     key_of,
-    list_of,
-    number_of,
     seconds_of,
     without_secrets,
 )
 from assay.readers._results import FileResults, first_filled, response_of, without_empty
-from assay.sdk import Evaluation, JsonObject, Response, id_hash, reader
+from assay.sdk import (
+    Evaluation,
+    JsonObject,
+    Response,
+    as_object,
+    id_hash,
+    list_of,
+    number_of,
+    reader,
+)
 from assay.store.table.columns import Growing
 from assay.store.table.decode import row_decoder
 from assay.store.table.join import group_rows
@@ -82,7 +88,7 @@ def spec_in(head: bytes) -> JsonObject | None:
     if not head.startswith(_FIRST):
         return None
     try:
-        spec = fields_of(json_row(head.partition(b"\n")[0]).get("spec"))
+        spec = as_object(json_row(head.partition(b"\n")[0]).get("spec"))
     except (ValueError, RecursionError):
         return None
     return spec if {"completion_fns", "eval_name", "run_id"} <= spec.keys() else None
@@ -173,13 +179,13 @@ class EvalsRun(FileResults):
 
     def _note(self, line: _Line, text: bytes, number: int, offset: int) -> None:
         if line.final_report is not msgspec.UNSET:
-            self._report = fields_of(line.final_report)
+            self._report = as_object(line.final_report)
         elif line.sample_id is not None and line.type:
             self._samples.append(id_hash(line.sample_id))
             self._offsets.append(offset)
             self._types[line.type] += 1
             if line.type == _NAMED and not self._metric:
-                self._metric = next(iter(fields_of(json_row(text).get("data"))), "")
+                self._metric = next(iter(as_object(json_row(text).get("data"))), "")
         elif line.spec is msgspec.UNSET:
             self._lines.append(number)
 
@@ -244,7 +250,7 @@ class EvalsRun(FileResults):
     def _usage(self, samplings: Sequence[JsonObject]) -> Mapping[str, int]:
         sums: Counter[str] = Counter()
         for sampling in samplings:
-            usage = fields_of(sampling.get("usage"))
+            usage = as_object(sampling.get("usage"))
             sums.update({name: usage[name] for name in _USAGE if isinstance(usage.get(name), int)})
         self._tokens.update(sums)
         return sums

@@ -2,16 +2,10 @@
 
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import (
-    Headline,
-    count_of,
-    fields_of,
-    free_name,
-    number_of,
-)
+from assay.engine.experiment.imports.foreign import Headline, free_name
 from assay.formats.promptfoo.shapes import SCORE, VERDICT, PromptfooResult, PromptText
 from assay.readers._results import pass_rate
-from assay.sdk import JsonObject
+from assay.sdk import JsonObject, as_object, count_of, number_of
 
 _LONGEST_NAME = 80
 _CLOSE = 1e-9
@@ -120,7 +114,7 @@ class PromptNumbers:
             mean.reduce, mean.failed_as = "none", 0.0
             self._explain(mean, number)
             made.append(mean)
-        for metric in fields_of(metrics.get("namedScores")):
+        for metric in as_object(metrics.get("namedScores")):
             made.append(self._of_metric(number, metric, metrics, where))
         return made
 
@@ -138,7 +132,7 @@ class PromptNumbers:
         self, number: int, metric: str, metrics: JsonObject, where: JsonObject
     ) -> Headline:
         value, weight = (
-            number_of(fields_of(metrics.get(name)).get(metric))
+            number_of(as_object(metrics.get(name)).get(metric))
             for name in ("namedScores", "namedScoreWeights")
         )
         named = self._named.get((number, metric))
@@ -156,5 +150,5 @@ class PromptNumbers:
 
 def _counts(found: Any, *names: str) -> list[int]:
     """Return these fields, if all of them are counts; else none."""
-    values = [count_of(fields_of(found).get(name)) for name in names]
+    values = [count_of(as_object(found).get(name)) for name in names]
     return [value for value in values if value is not None] if None not in values else []

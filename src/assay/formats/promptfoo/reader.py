@@ -16,18 +16,12 @@ from assay.engine.experiment.imports.foreign import (
     ForeignCase,
     Headline,
     content_id,
-    count_of,
     evaluation_of,
-    fields_of,
     files_below,
-    first_text,
     head_of,
     json_row,
     json_value,
     key_of,
-    list_of,
-    number_of,
-    rows_of,
     seconds_of,
     unknown_version,
     without_secrets,
@@ -54,7 +48,19 @@ from assay.formats.promptfoo.shapes import (
     planned_labels,
 )
 from assay.readers._results import JsonResults, response_of, without_empty
-from assay.sdk import Evaluation, JsonObject, Response, ResponseOutcome, reader
+from assay.sdk import (
+    Evaluation,
+    JsonObject,
+    Response,
+    ResponseOutcome,
+    as_object,
+    count_of,
+    first_text,
+    list_of,
+    number_of,
+    reader,
+    rows_of,
+)
 
 _NEWEST = 3
 _VERSION = re.compile(rb'"results"\s*:\s*\{\s*"version"\s*:\s*(\d+)')
@@ -281,7 +287,7 @@ class PromptfooFile(JsonResults):
     def _add_reply(self, response: Response, row: PromptfooResult, reply: ProviderReply) -> None:
         if calls := _calls(reply.output):
             response.tool_calls = calls
-            response.response = first_text(fields_of(reply.output), ["content"])
+            response.response = first_text(as_object(reply.output), ["content"])
         usage = reply.token_usage or row.token_usage or TokenUsage()
         response.total_tokens = count_of(usage.total)
         if not reply.cached or usage.prompt or usage.completion:
@@ -314,12 +320,12 @@ class PromptfooFile(JsonResults):
         """Return what has no place: the row's own metadata only where they say more than the test and the answer do."""
         rest = self.rest.of(raw, PLACED_OF_ROW, KNOWN_OF_ROW)
         own = rest.pop("metadata", None)
-        reply = fields_of(raw.get("response"))
+        reply = as_object(raw.get("response"))
         rest |= self.rest.of(reply, PLACED_OF_REPLY, KNOWN_OF_REPLY, "response.")
-        shown = {**(row.test_case.metadata or {}), **fields_of(reply.get("metadata"))}
+        shown = {**(row.test_case.metadata or {}), **as_object(reply.get("metadata"))}
         more = {
             name: value
-            for name, value in fields_of(own).items()
+            for name, value in as_object(own).items()
             if value and shown.get(name) != value
         }
         if more:
@@ -454,7 +460,7 @@ def _description(row: PromptfooResult) -> str:
 
 def _asserted_text(raw: JsonObject) -> Any:
     """The text that an assertion compares the answer with, if it is a plain one."""
-    for entry in rows_of(fields_of(raw.get("testCase")).get("assert")):
+    for entry in rows_of(as_object(raw.get("testCase")).get("assert")):
         value = entry.get("value") if entry.get("type") in _EQUAL else None
         if isinstance(value, str) and "{{" not in value and "://" not in value:
             return value
@@ -494,7 +500,7 @@ def _fail(row: Evaluation, reason: str) -> Evaluation:
 def _calls(output: Any) -> list[Any]:
     """Return the calls of tools that an answer consists of."""
     calls = list_of(output.get("tool_calls") if isinstance(output, dict) else output)
-    return calls if all("function" in fields_of(call) for call in calls) else []
+    return calls if all("function" in as_object(call) for call in calls) else []
 
 
 def _messages(prompt: str) -> list[JsonObject] | None:
@@ -513,7 +519,7 @@ def _variables(row: PromptfooResult) -> JsonObject:
 
 
 def _status(reply: ProviderReply) -> int:
-    status = fields_of((reply.metadata or {}).get("http")).get("status")
+    status = as_object((reply.metadata or {}).get("http")).get("status")
     return status if isinstance(status, int) else 0
 
 

@@ -4,8 +4,8 @@ several times, over the averages of each. A report's file does not have them."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from assay.engine.experiment.imports.foreign import Headline, fields_of
-from assay.sdk import Evaluation, JsonObject, Response
+from assay.engine.experiment.imports.foreign import Headline
+from assay.sdk import Evaluation, JsonObject, Response, as_object
 
 _Sums = dict[tuple[str, ...], list[float]]  # (kind, name, …): sum and count
 
@@ -73,8 +73,8 @@ class Averages:
 
 def _reported_numbers(row: JsonObject) -> Iterator[tuple[tuple[str, ...], float]]:
     for kind in ("scores", "labels", "assertions", "metrics"):
-        for name, entry in fields_of(row.get(kind)).items():
-            value = fields_of(entry).get("value") if isinstance(entry, dict) else entry
+        for name, entry in as_object(row.get(kind)).items():
+            value = as_object(entry).get("value") if isinstance(entry, dict) else entry
             if kind == "labels":
                 yield ("label", name, str(value)), 1.0
                 yield ("labels", name), 1.0

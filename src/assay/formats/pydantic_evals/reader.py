@@ -21,19 +21,24 @@ from assay.engine.experiment.imports.foreign import (
     content_id,
     evaluation_of,
     failure,
-    fields_of,
     files_below,
-    first_text,
     head_of,
     json_row,
     key_of,
-    number_of,
-    rows_of,
     without_secrets,
 )
 from assay.formats.pydantic_evals.averages import Averages
 from assay.readers._results import FileResults, first_filled, response_of, tokens_of, without_empty
-from assay.sdk import Evaluation, JsonObject, Response, reader
+from assay.sdk import (
+    Evaluation,
+    JsonObject,
+    Response,
+    as_object,
+    first_text,
+    number_of,
+    reader,
+    rows_of,
+)
 from assay.text.json_stream import BrokenJson, json_parts
 
 _LOOK = 1 << 22  # bytes in which the first case ends, or this is not a report
@@ -77,7 +82,7 @@ def _is_report(file: Path) -> bool:
         with reading.opened(file) as opened:
             for key, number, value in json_parts(BytesIO(opened.read(_LOOK))):
                 if key in _LISTS and number == 0:
-                    return not _OF_CASE.isdisjoint(fields_of(value))
+                    return not _OF_CASE.isdisjoint(as_object(value))
     except (BrokenJson, OSError):
         pass
     return False
@@ -112,7 +117,7 @@ class EvaluationReport(FileResults):
 
     @property
     def _model(self) -> str:
-        settings = without_empty(fields_of(self.top.get("experiment_metadata")))
+        settings = without_empty(as_object(self.top.get("experiment_metadata")))
         named = first_text(settings, ("model", "model_name"))
         return named or self._report_name or self.file.stem
 
@@ -141,7 +146,7 @@ class EvaluationReport(FileResults):
             yield ForeignCase(evaluations=list(self._failed_labels()))
         self.odd["again"] = self.repeats.again.total()
         if failures := top.get("report_evaluator_failures"):
-            first = fields_of(failures[0]).get("error_message", failures[0])
+            first = as_object(failures[0]).get("error_message", failures[0])
             self.further.append(
                 f"report evaluators that failed: {len(failures):,}, the first with: {first}"
             )
@@ -154,7 +159,7 @@ class EvaluationReport(FileResults):
                     if key not in _LISTS:
                         top[key] = value if number is None else [*top[key], value]
                     elif isinstance(value, dict):
-                        yield key, fields_of(value)
+                        yield key, as_object(value)
                     elif number is not None or value != []:
                         self.unread.add(f"{self.file}: an entry of {key!r} is not an object")
         except BrokenJson as error:
@@ -178,7 +183,7 @@ class EvaluationReport(FileResults):
         """Return what the task returned, or the error that it raised."""
         output, task = row.get("output"), self._report_name
         number, count = _run_of(row)
-        metrics = fields_of(row.get("metrics"))
+        metrics = as_object(row.get("metrics"))
         cost = metrics.get("cost")
         metadata: JsonObject = {"model_id": self._model}
         metadata |= {name: row[name] for name in ("metrics", "attributes") if row.get(name)}
@@ -206,7 +211,7 @@ class EvaluationReport(FileResults):
     def _evaluations(self, row: JsonObject, response: Response) -> Iterator[Evaluation]:
         """Yield a row for each score, label and assertion."""
         for kind in _KINDS:
-            for label, result in fields_of(row.get(kind)).items():
+            for label, result in as_object(row.get(kind)).items():
                 fields = result if isinstance(result, dict) else {"value": result}
                 yield self._evaluation(label, kind[:-1], fields, response)
 
@@ -222,7 +227,7 @@ class EvaluationReport(FileResults):
         details |= self.rest.of(result, _RESULT, (), "result.")
         if result.get("reason") is not None:
             details["explanation"] = result["reason"]
-        scorer = str(fields_of(result.get("source")).get("name") or label)
+        scorer = str(as_object(result.get("source")).get("name") or label)
         row = _label(response, label, scorer, detailed_results=details)
         if kind == "label":
             row.value = value
@@ -260,7 +265,7 @@ class EvaluationReport(FileResults):
                         yield _label(response, label, scorer, **failure(response.error))
                 continue
             error = str(source.get("error_message") or "the evaluator has failed")
-            scorer = str((fields_of(source.get("source")) or source).get("name"))
+            scorer = str((as_object(source.get("source")) or source).get("name"))
             for label in self._labels.get(scorer) or (str(source.get("name") or scorer),):
                 yield _label(response, label, scorer, detailed_results=source, **failure(error))
 

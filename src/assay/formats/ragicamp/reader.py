@@ -14,14 +14,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import (
-    Foreign,
-    ForeignCase,
-    Headline,
-    Oddities,
-    fields_of,
-    number_of,
-)
+from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Oddities
 from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
     IDS,
@@ -31,7 +24,16 @@ from assay.formats.ragicamp.rows import (
     question_fields,
     read_prediction,
 )
-from assay.sdk import Evaluation, JsonObject, UserError, digest, id_hash, reader
+from assay.sdk import (
+    Evaluation,
+    JsonObject,
+    UserError,
+    as_object,
+    digest,
+    id_hash,
+    number_of,
+    reader,
+)
 from assay.store.keyset import Seen
 from assay.text.json_stream import storable
 
@@ -89,10 +91,10 @@ def _agent_file(
     """Return a file of answers with what the files beside it say. A file of scores stands for answers that are not
     there."""
     head, path = document.head, document.path
-    results = fields_of(head.get("results"))
+    results = as_object(head.get("results"))
     told = _about(path, facts) | _non_empty(results) | _non_empty(head)
     is_old = "results" in head or document.kind == "scores"
-    values = results or fields_of(told.get("overall_metrics") or told.get("metrics"))
+    values = results or as_object(told.get("overall_metrics") or told.get("metrics"))
     lists = {name: value for name, value in values.items() if isinstance(value, list)}
     return AgentFile(
         document=document,
@@ -283,7 +285,7 @@ class RagicampResults:
         """Return how many answers the files say that they have; None if one does not say it."""
         said: dict[_Address, int] = {}
         for file in self.agents:
-            told = fields_of(file.document.head.get("results")) or file.document.head
+            told = as_object(file.document.head.get("results")) or file.document.head
             counts = (told.get("num_examples"), told.get("num_failed"))
             count = sum(number for number in counts if isinstance(number, int))
             said[_address(file)] = max(said.get(_address(file), 0), count)
@@ -342,7 +344,7 @@ class RagicampResults:
     def _add(self, file: AgentFile, row: JsonObject, evaluations: Iterable[Evaluation]) -> None:
         """Add up the scores that a prediction shows: the sum, how many they are, and whether one
         does not count as it is shown."""
-        metrics = fields_of(row.get("metrics"))
+        metrics = as_object(row.get("metrics"))
         sums = self._sums.setdefault(_address(file), {})
         for evaluation in evaluations:
             shown = metrics.get(evaluation.label)
@@ -393,7 +395,7 @@ class RagicampResults:
         """The old predictions with their metrics, which are in another file, or as lists in the summary."""
         scores = self._scores_by_number(file.scores)
         lists = {_NAMES.get(name, name): values for name, values in file.lists.items()}
-        count = fields_of(file.document.head.get("results")).get("num_examples")
+        count = as_object(file.document.head.get("results")).get("num_examples")
         for name, values in list(lists.items()):
             if len(values) != count:
                 self.odd.note("lists", name)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.aggregate.bind import Policy
-from assay.engine.experiment.imports.foreign import evaluation_of, failure, fields_of, list_of
+from assay.engine.experiment.imports.foreign import evaluation_of, failure
 from assay.engine.experiment.imports.kept import completed, difference
 from assay.sdk import (
     OUTCOMES,
@@ -22,8 +22,10 @@ from assay.sdk import (
     JsonObject,
     Response,
     UserError,
+    as_object,
     canonical,
     digest,
+    list_of,
 )
 from assay.store.items import encode_item, normalise
 from assay.text.expected import accepted
@@ -75,7 +77,7 @@ def _others(row: JsonObject) -> JsonObject:
 
 def item_row(row: JsonObject, id: str) -> JsonObject:
     """The dataset row of a question, or of a prediction that holds its question."""
-    if kept := fields_of(row.get("item")):
+    if kept := as_object(row.get("item")):
         return {**kept, "id": id}
     made: JsonObject = {
         "id": id,
@@ -119,7 +121,7 @@ def question_row(item: Item) -> JsonObject:
         "expected_answer": answers[0] if answers else None,
         "all_acceptable_answers": answers,
     }
-    row |= _others(fields_of(item.data))
+    row |= _others(as_object(item.data))
     if item.metadata:
         row["metadata"] = item.metadata
     if normalise(item_row(row, item.id)) != item:
@@ -135,7 +137,7 @@ def read_prediction(
 ) -> tuple[Response, list[Evaluation]]:
     """A prediction as a response of ours, and its metrics as evaluations."""
     response = _plain_response(row, item_id, agent)
-    if kept := fields_of(row.get("response")):
+    if kept := as_object(row.get("response")):
         response = completed(response, kept, place)
     return response, list(_evaluations(row, response, place))
 
@@ -155,7 +157,7 @@ def _plain_response(row: JsonObject, item_id: str, agent: Agent) -> Response:
         prompt=str(row.get("prompt") or row.get("question") or ""),
         response="" if has_error and text.startswith(ERROR_MARK) else text,
         timestamp=agent.timestamp,
-        metadata={**agent.facets(), **_others(row), **fields_of(row.get("metadata"))},
+        metadata={**agent.facets(), **_others(row), **as_object(row.get("metadata"))},
         error=None if error is None else str(error),
         key=digest("ragicamp", agent.name.encode(), *place).hex(),
         task=agent.task or agent.name,
@@ -184,7 +186,7 @@ def _error_text(text: str) -> str:
 
 
 def _evaluations(row: JsonObject, response: Response, place: str) -> Iterable[Evaluation]:
-    metrics = fields_of(row.get("metrics"))
+    metrics = as_object(row.get("metrics"))
     told: set[str] = set()
     for entry in list_of(row.get("evaluations")):
         if isinstance(entry, dict):
@@ -240,7 +242,7 @@ def prediction_row(
         "question": asks,
         "prediction": str(response.get("response") or ""),
         "metrics": metrics,
-        "metadata": _agents_own(fields_of(response.get("metadata"))),
+        "metadata": _agents_own(as_object(response.get("metadata"))),
         **_failure(response, evaluations, metrics),
     }
     plain = _plain_response(row, row["question_id"], agent)

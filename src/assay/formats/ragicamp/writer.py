@@ -17,7 +17,6 @@ from assay.analysis.look.joining import Joining, Series
 from assay.engine.aggregate.aggregate import Aggregator
 from assay.engine.aggregate.bind import Policy, bind_metric
 from assay.engine.experiment.bind import BoundOutput
-from assay.engine.experiment.imports.foreign import fields_of
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG, stored_config
 from assay.formats.ragicamp.files import date_of, timestamp_of
@@ -48,6 +47,7 @@ from assay.sdk import (
     Manifest,
     Store,
     UserError,
+    as_object,
     make_folder,
     store_error,
     write_file,
@@ -131,7 +131,7 @@ def _counting(source: Source) -> tuple[Policy, float]:
 
 def dataset_name(manifest: Manifest | None, experiment: str) -> str:
     """Return what the dataset of an experiment is called."""
-    given = fields_of(manifest.plan.get("dataset")) if manifest else {}
+    given = as_object(manifest.plan.get("dataset")) if manifest else {}
     path = given.get("path")
     stem = Path(path).name.partition(".")[0] if isinstance(path, str) else ""
     own = manifest.name if manifest else ""

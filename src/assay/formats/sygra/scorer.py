@@ -13,7 +13,7 @@ from assay.formats.sygra.metrics import UnitMetricResult, unit
 from assay.formats.sygra.metrics.unit import DIRECTIONS, Share, alike, equal, same_direction
 from assay.formats.sygra.types import Config, Row
 from assay.scorers.within_box import within_box
-from assay.sdk import Item, Response, Score, scorer
+from assay.sdk import Item, Response, Score, as_object, scorer
 from assay.text.answers import Unparsed, answer_of
 from assay.text.expected import accepted
 
@@ -38,7 +38,7 @@ def unit_result(
     processor: the post-processor that made the records; the graph itself if empty
     """
     record: Any = response.output
-    stored: Any = record.get(column) if isinstance(record, dict) else None
+    stored: Any = as_object(record).get(column)
     if not isinstance(stored, dict) or response.metadata.get("processor", "") != processor:
         return []
     result = result_of(stored, record, metadata or {})

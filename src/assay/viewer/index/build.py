@@ -21,7 +21,9 @@ from assay.sdk import (
     Kind,
     Mask,
     ResponseOutcome,
+    as_object,
     id_hash,
+    is_number,
     verdict_of,
 )
 from assay.store.items import decode_item
@@ -445,10 +447,9 @@ def _lines(block: bytes, shown: Mask) -> bytes:
 
 def _short(data: Any) -> JsonObject:
     """Return the fields of an item's data that may be facets; texts to be read are none."""
-    fields = cast("JsonObject", data) if isinstance(data, dict) else {}
     return {
         name: value
-        for name, value in fields.items()
+        for name, value in as_object(data).items()
         if not isinstance(value, str) or len(value) <= _LONGEST_FACET
     }
 
@@ -462,7 +463,7 @@ def _our_response(row: JsonObject, facets: Facets) -> JsonObject:
     metadata = row.get("metadata")
     known = {
         name: value
-        for name, value in (metadata.items() if isinstance(metadata, dict) else ())
+        for name, value in as_object(metadata).items()
         if facets.kinds.get(name, "nested") != "nested"
     }
     fields = {
@@ -510,7 +511,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return float(value) if is_number(value) else None
 
 
 _VALUES: dict[Type, Callable[[Any], Any]] = {

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from assay.sdk import Codes, JsonMapping, JsonObject
+from assay.sdk import Codes, JsonObject, as_object
 from assay.store.table.facets import text_of
 from assay.viewer.index.packed import codes_of, known_codes
 
@@ -30,7 +30,7 @@ class Facets(msgspec.Struct):
     def learn(self, mapping: Any) -> bool:
         """Take up the names of a mapping; return whether another type is needed to decode it."""
         before = self.more, dict(self.kinds)
-        for name, value in mapping.items() if isinstance(mapping, dict) else ():
+        for name, value in as_object(mapping).items():
             kind = "scalar" if value is None or isinstance(value, _SCALARS) else "nested"
             if name in self.kinds:
                 self.kinds[name] = kind if value is None or self.kinds[name] == kind else "any"
@@ -50,7 +50,7 @@ class Facets(msgspec.Struct):
 
     def struct(self, kind: Any, mapping: Any) -> Any:
         """Return a mapping of any origin as it would have been decoded."""
-        given: JsonMapping = mapping if isinstance(mapping, dict) else {}
+        given = as_object(mapping)
         named = zip(self._places(), self.kinds, strict=True)
         return kind(**{place: given.get(name) for place, name in named})
 

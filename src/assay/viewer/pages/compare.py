@@ -13,6 +13,7 @@ from assay.engine.aggregate.measure import BoundMetric
 from assay.engine.experiment.trust import CONFIG
 from assay.errors import UserError
 from assay.records import JsonMapping, JsonObject, find_in_row
+from assay.sdk import as_object
 from assay.store.table.facets import text_of
 from assay.viewer.choices import choices
 from assay.viewer.experiments import Experiments
@@ -171,7 +172,7 @@ def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> JsonObject:
     data, scored = entry.manifests.get("dataset"), entry.manifests.get("evaluation")
     texts: dict[str, dict[str, None]] = {}
     for task in (task for run in entry.runs for task in run.plan.get("tasks") or []):
-        facets, identity = (_mapping(task.get(name)) for name in ("facets", "identity"))
+        facets, identity = (as_object(task.get(name)) for name in ("facets", "identity"))
         row = {"task": task.get("name"), "model_name": facets.get("model_id"), "metadata": facets}
         if _has(row, spec.where):
             for name, value in identity.items():
@@ -185,10 +186,6 @@ def _parts(experiments: Experiments, spec: Spec, entry: Stored) -> JsonObject:
         code, params = str(scorer.get("identity") or "")[:12], scorer.get("params")
         parts[f"scorer {scorer.get('name')}"] = {"code": code, "params": params}
     return parts
-
-
-def _mapping(value: Any) -> JsonObject:
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 def _has(row: JsonMapping, where: Mapping[str, str]) -> bool:

@@ -5,7 +5,6 @@ A reader is a function `(path) -> list[Foreign]`: one entry for each experiment 
 its format. It recognises files by their content and reads nothing else before `cases` is called.
 """
 
-import math
 import os
 import re
 from collections import Counter
@@ -35,7 +34,6 @@ from assay.store.keyset import Seen
 from assay.store.table.decode import row_decoder
 from assay.usercode import failing
 
-_EXACT = 1 << 53  # whole numbers up to here are exact as floats
 json_value = row_decoder(cast("type[Any]", Any))
 json_row = row_decoder(JsonObject)
 _logger = getLogger(__name__)
@@ -363,32 +361,6 @@ class Rest:
 # ---- values: what is not of the wanted kind is empty, or None
 
 
-def fields_of(value: Any) -> JsonObject:
-    """Return an object; for anything else an empty one."""
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
-
-
-def list_of(value: Any) -> list[Any]:
-    """Return a list; for anything else an empty one."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def rows_of(value: Any) -> list[JsonObject]:
-    """Return the objects in a list."""
-    return [cast("JsonObject", entry) for entry in list_of(value) if isinstance(entry, dict)]
-
-
-def number_of(value: Any) -> float | None:
-    """Return a finite number."""
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
-
-
-def count_of(value: Any) -> int | None:
-    """Return a whole number of tokens or the like."""
-    number = number_of(value)
-    return None if number is None or not 0 <= number < _EXACT else int(number)
-
-
 def seconds_of(time: Any, zone: tzinfo | None = None) -> float | None:
     """Return the seconds since 1970 of a time in ISO's format; one that names no zone is of this
     one, else local."""
@@ -404,11 +376,6 @@ def answer_text(answer: Any) -> str:
     if answer is None or isinstance(answer, str):
         return answer or ""
     return msgspec.json.encode(answer).decode()
-
-
-def first_text(fields: JsonMapping, names: Iterable[str]) -> str:
-    """Return the first of these fields that is a text."""
-    return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
 
 
 def failure(error: str | None) -> JsonObject:

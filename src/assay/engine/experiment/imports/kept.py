@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from assay.engine.experiment.imports.foreign import evaluation_of, key_of
-from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, UserError
+from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, UserError, list_of
 
 KEPT = "assay"  # the field of another program's rows that holds it
 
@@ -78,7 +78,7 @@ def restored(
     response = (
         completed(plain, cast("JsonObject", changed), place) if isinstance(changed, dict) else plain
     )
-    entries = cast("list[Any]", evaluations) if isinstance(evaluations, list) else []
+    entries = list_of(evaluations)
     made = [
         completed(
             labelled(format, response, str(entry.get("label") or "")),

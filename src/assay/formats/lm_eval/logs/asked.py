@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.foreign import first_text, list_of, number_of, rows_of
 from assay.formats.lm_eval.asking.rows import question_of
 from assay.formats.lm_eval.dataset import add_continuation, params_of
 from assay.formats.lm_eval.tasks.definition import TaskRequest
-from assay.sdk import JsonObject
+from assay.sdk import JsonObject, first_text, list_of, number_of, rows_of
 
 EMPTY = Raw(b"null")
 

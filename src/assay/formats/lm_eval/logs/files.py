@@ -4,19 +4,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    fields_of,
-    files_below,
-    head_of,
-    json_row,
-    list_of,
-    number_of,
-    unknown_version,
-)
-from assay.sdk import JsonObject
+from assay.engine.experiment.imports.foreign import files_below, head_of, json_row, unknown_version
+from assay.sdk import JsonObject, as_object, is_number, list_of, number_of
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')
 _SAMPLES = re.compile(rb'\s*\{\s*"doc_id"\s*:')
@@ -76,15 +68,15 @@ class TaskReport:
         }
 
     def part(self, name: str) -> JsonObject:
-        return fields_of(self.content.get(name))
+        return as_object(self.content.get(name))
 
     def config(self, task: str) -> JsonObject:
         """Return the definition of a task, as it was run."""
-        return fields_of(self.part("configs").get(task))
+        return as_object(self.part("configs").get(task))
 
     def numbers(self, name: str) -> Iterator[tuple[str, str, float | None, float | None]]:
         """Yield (metric, filter, value, standard error) of a task or a group."""
-        entry = fields_of(self.results.get(name)) or fields_of(self.part("groups").get(name))
+        entry = as_object(self.results.get(name)) or as_object(self.part("groups").get(name))
         for key, value in entry.items():
             metric, comma, pipeline = key.partition(",")
             if comma and metric != NONE and not metric.endswith("_stderr") and is_number(value):
@@ -94,7 +86,7 @@ class TaskReport:
     def size(self, task: str) -> int | None:
         """Return how many documents were evaluated; None where nothing says it."""
         for place, name in ((self.part("n-samples"), "effective"), (self.results, "sample_len")):
-            size = fields_of(place.get(task)).get(name)
+            size = as_object(place.get(task)).get(name)
             if isinstance(size, int):
                 return size
         return None
@@ -252,7 +244,3 @@ def _check_version(report: TaskReport) -> None:
 def stamp_of(file: Path) -> str:
     match = _STAMP.search(file.stem)
     return match[1] if match else ""
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

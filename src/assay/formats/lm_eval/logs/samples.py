@@ -11,22 +11,14 @@ import msgspec
 from msgspec import UNSET
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
-    REST,
-    ForeignCase,
-    Headline,
-    Rest,
-    json_row,
-    number_of,
-    rows_of,
-)
+from assay.engine.experiment.imports.foreign import REST, ForeignCase, Headline, Rest, json_row
 from assay.formats.lm_eval.logs.asked import FIXED, AskedDocument, LoggedAsking, Shape, arguments_of
-from assay.formats.lm_eval.logs.files import NONE, TaskReport, TaskSamples, is_number
+from assay.formats.lm_eval.logs.files import NONE, TaskReport, TaskSamples
 from assay.formats.lm_eval.scorer import label as label_of
 from assay.formats.lm_eval.scoring.aggregations import AGGREGATIONS as FUNCTIONS
 from assay.formats.lm_eval.scoring.groups import TaskNumbers
 from assay.formats.lm_eval.scoring.measures import AGGREGATIONS as NAMES
-from assay.sdk import Evaluation, JsonObject, Response, digest
+from assay.sdk import Evaluation, JsonObject, Response, digest, is_number, number_of, rows_of
 from assay.store.keyset import Seen
 
 _MOST_KEPT = 50_000

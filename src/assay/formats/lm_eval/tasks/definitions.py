@@ -7,11 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import fields_of, list_of
 from assay.formats.lm_eval.tasks.definition import Definition, TaskMember, leaves
 from assay.formats.lm_eval.tasks.index import IndexEntry, Progress, TaskIndex, entry_of, index
 from assay.formats.lm_eval.tasks.task_keys import definition, load, with_includes
-from assay.sdk import JsonObject, UserError
+from assay.sdk import JsonObject, UserError, as_object, list_of
 
 _GROUP_KEYS = {"group", "group_alias", "task", "aggregate_metric_list", "metadata"}
 
@@ -153,13 +152,13 @@ class _Build:
             alias=keys.get("group_alias"),
             members=list(children.values()),
             aggregate=[aggregate] if isinstance(aggregate, dict) else aggregate,
-            version=fields_of(keys.get("metadata")).get("version"),
+            version=as_object(keys.get("metadata")).get("version"),
         )
 
     def member(self, item: Any, group: str, outer: JsonObject, file: str) -> list[TaskMember]:
         """Return what a line of a group's list stands for: a name, a name with keys, or a group or task that is written
         there."""
-        keys = fields_of(item) if isinstance(item, dict) else {"task": item}
+        keys = as_object(item) if isinstance(item, dict) else {"task": item}
         is_group = "group" in keys
         name = keys["group"] if is_group else keys.get("task")
         if not isinstance(name, str):
