@@ -27,7 +27,7 @@ class Rows:
         self.facts: dict[str, Any] = {}
 
     def cases(self) -> Iterator[Any]:
-        from assay.engine.experiment.imports.foreign import ForeignCase
+        from assay.foreign import ForeignCase
         from assay.records import Evaluation, Response
 
         metadata = {
@@ -86,8 +86,8 @@ def _key(kind: str, number: int) -> str:
 
 
 def write_folder(folder: str, count: int) -> None:
-    from assay.engine.experiment.imports.foreign import Read
     from assay.engine.experiment.imports.results import import_one
+    from assay.foreign import Read
 
     import_one(Read("bench", Rows(count)), Path(folder))
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline, Read, key_of
 from assay.engine.experiment.imports.results import import_one
+from assay.foreign import ForeignCase, Headline, Read, key_of
 from assay.records import Evaluation, Response
 
 ROWS = (

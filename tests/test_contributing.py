@@ -259,7 +259,7 @@ FORMAT = {
     "reader.py": '''
         """Reads diaries."""
 
-        from assay.engine.experiment.imports.foreign import ForeignCase
+        from assay.foreign import ForeignCase
         from assay.records import Response
         from assay.registry import reader
 

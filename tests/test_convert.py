@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import assay
 from assay.analysis.look.convert import Converted, formats, suffixes
-from assay.engine.experiment.imports.foreign import ForeignCase
+from assay.foreign import ForeignCase
 from assay.records import Evaluation, Response
 from tests.convert_lab import content, evaluation, make, response
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assay import registry
 from assay.api import export
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase
+from assay.foreign import Foreign, ForeignCase
 from assay.records import Evaluation, Item, Response
 from assay.store.items import decode_item, encode_item, normalise
 

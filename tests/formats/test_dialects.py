@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.engine.experiment.imports.foreign import read_known
 from assay.engine.experiment.imports.results import import_results
+from assay.foreign import read_known
 from tests.cli.shell import Shell
 from tests.formats.exchanged import Rows, exported, read, rows_of, store, told
 from tests.formats.mixeval.test_exchange import small

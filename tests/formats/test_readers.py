@@ -24,8 +24,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay import registry
-from assay.engine.experiment.imports.foreign import Foreign
 from assay.errors import UserError
+from assay.foreign import Foreign
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -2,5 +2,5 @@
 
     reader    (path, *, ...) -> list of Foreign, one for each experiment; empty: nothing there is of this kind
 
-`engine/experiment/imports/foreign.py` describes what a reader gives; those of a format are in its `reader.py`.
+`foreign.py` describes what a reader gives; those of a format are in its `reader.py`.
 """

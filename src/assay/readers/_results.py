@@ -10,7 +10,7 @@ import yaml
 
 from assay import reading
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Headline, Rejected, Repeats, Rest, answer_text
+from assay.foreign import Headline, Rejected, Repeats, Rest, answer_text
 from assay.sdk import JsonMapping, JsonObject, Response, as_object, canonical, count_of, id_hash
 from assay.store.keyset import Seen
 from assay.text.json_stream import BrokenJson, json_parts, storable

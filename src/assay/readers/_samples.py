@@ -19,7 +19,7 @@ from assay.analysis.look.joining import (
     label_and_scorer,
 )
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, files_below
+from assay.foreign import Foreign, ForeignCase, Headline, files_below
 from assay.sdk import OUTCOMES, Evaluation, JsonMapping, JsonObject, Response, ResponseOutcome
 from assay.store.index import id_number
 from assay.store.items import normalise

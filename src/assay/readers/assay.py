@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from assay.engine.experiment.imports.foreign import Foreign
 from assay.engine.experiment.imports.own_folder import own_results
+from assay.foreign import Foreign
 from assay.sdk import reader
 
 

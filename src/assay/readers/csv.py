@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import Foreign, head_of
+from assay.foreign import Foreign, head_of
 from assay.readers._samples import samples_below
 from assay.sdk import reader
 

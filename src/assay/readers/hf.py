@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Foreign, head_of
+from assay.foreign import Foreign, head_of
 from assay.readers._samples import SampleFile, is_samples
 from assay.sdk import JsonObject, UserError, install_command, reader
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.analysis.look.sql import connect, text
-from assay.engine.experiment.imports.foreign import Foreign, head_of
+from assay.foreign import Foreign, head_of
 from assay.readers._samples import samples_below
 from assay.sdk import UserError, reader
 

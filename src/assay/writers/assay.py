@@ -1,9 +1,9 @@
 """A copy of an experiment's folder: its rows, config, metrics and calls."""
 
 from assay.analysis.look.export import Export
-from assay.engine.experiment.imports.foreign import Read
 from assay.engine.experiment.imports.own_folder import OwnFolder, check_free
 from assay.engine.experiment.imports.results import import_one
+from assay.foreign import Read
 from assay.sdk import UserError, writer
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import assay
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline, key_of
 from assay.errors import UserError
+from assay.foreign import ForeignCase, Headline, key_of
 from assay.records import Evaluation, Response
 from assay.registry import reader
 

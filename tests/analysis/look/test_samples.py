@@ -9,8 +9,8 @@ import pytest
 
 import assay
 from assay.analysis.look.joining import label_and_scorer
-from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.errors import UserError
+from assay.foreign import ForeignCase
 from tests.convert_lab import content, evaluation, make, response
 
 

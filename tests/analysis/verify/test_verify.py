@@ -408,7 +408,7 @@ def test_imported_labels_cannot_be_computed_again_and_their_seals_hold(tmp_path:
 
 
 READER = """
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline, key_of
+from assay.foreign import ForeignCase, Headline, key_of
 from assay.records import Evaluation, Response
 from assay.registry import reader
 

@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from assay import registry
-from assay.engine.experiment.imports.foreign import (
+from assay.engine.experiment.imports.headlines import check_headlines
+from assay.engine.experiment.imports.results import Imported, import_results
+from assay.errors import UserError
+from assay.foreign import (
     ForeignCase,
     Headline,
     content_id,
@@ -19,9 +22,6 @@ from assay.engine.experiment.imports.foreign import (
     key_of,
     without_secrets,
 )
-from assay.engine.experiment.imports.headlines import check_headlines
-from assay.engine.experiment.imports.results import Imported, import_results
-from assay.errors import UserError
 from assay.records import Evaluation, Response
 from assay.store.stores import FlatStore
 

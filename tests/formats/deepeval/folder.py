@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase
+from assay.foreign import Foreign, ForeignCase
 from assay.formats.deepeval.reader import deepeval
 from assay.records import Evaluation, Response
 

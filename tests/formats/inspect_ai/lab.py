@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import zstandard
 
-from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.engine.experiment.imports.results import Imported, import_results
+from assay.foreign import ForeignCase
 from assay.formats.inspect_ai.reader import inspect_ai
 
 LOGS = Path(__file__).parent / "logs"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.foreign import Headline
 from assay.formats.inspect_ai.reader import inspect_ai
 from tests.formats import peers
 from tests.formats.inspect_ai.lab import (

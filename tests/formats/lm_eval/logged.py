@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.engine.experiment.imports.headlines import HeadlineCheck
 from assay.engine.experiment.imports.results import Imported, import_results
+from assay.foreign import ForeignCase
 from assay.formats.lm_eval.reader import HarnessLog, lm_eval
 
 LOGS = Path(__file__).parent / "logs"

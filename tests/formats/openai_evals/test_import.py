@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from assay.engine.experiment.imports.foreign import ForeignCase
 from assay.engine.experiment.imports.results import Imported, import_results
+from assay.foreign import ForeignCase
 from assay.formats.openai_evals.reader import EvalsRun, openai_evals
 from assay.records import Response
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from assay import reading, registry
 from assay.analysis.look.export import SAMPLES, TABLES, Export, Tables
 from assay.analysis.look.joining import HOLDS
-from assay.engine.experiment.imports.foreign import Read, check_no_sidecar, read_foreign
 from assay.engine.experiment.imports.own_folder import (
     OwnFolder,
     blocks_of,
@@ -27,6 +26,7 @@ from assay.engine.experiment.imports.own_folder import (
 from assay.engine.experiment.imports.results import folder_names, import_one
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.trust import CONFIG
+from assay.foreign import Read, check_no_sidecar, read_foreign
 from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, UserError, shown
 from assay.shown import Shown
 from assay.store.files import make_folder, store_error, sweep, sync_folder, temporary_of

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import UNSET
 
-from assay.engine.experiment.imports.foreign import unpacked_spans
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import elsewhere
+from assay.foreign import unpacked_spans
 from assay.sdk import Evaluation, Item, JsonObject, Kind, Log, Response, Store, UserError, shown
 from assay.shown import Shown
 from assay.store.log import FileLog

@@ -10,11 +10,11 @@ from assay.analysis.verify.labels import ADOPTED, Found, reason_of, verify_label
 from assay.analysis.verify.metrics import verify_metrics
 from assay.analysis.verify.rows import RowVerdict
 from assay.analysis.verify.values import Difference, differing
-from assay.engine.experiment.imports.foreign import Headline
 from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
 from assay.engine.experiment.imports.results import HEADLINES, REPORTED
 from assay.engine.experiment.resolve import folders_at
 from assay.engine.experiment.sources import ConfigSource
+from assay.foreign import Headline
 from assay.sdk import ROWS_FILE, AssayError, Kind, Manifest
 from assay.shown import Shown
 from assay.store.log import FileLog

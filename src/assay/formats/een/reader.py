@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, head_of
+from assay.foreign import Foreign, ForeignCase, Headline, head_of
 from assay.sdk import ROWS_FILE, Evaluation, JsonMapping, Response, reader
 from assay.store.index import id_number
 from assay.store.keyset import Seen

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import files_below, head_of, json_row, unknown_version
+from assay.foreign import files_below, head_of, json_row, unknown_version
 from assay.readers._results import small_yaml
 from assay.sdk import JsonObject
 from assay.store.table.decode import row_decoder

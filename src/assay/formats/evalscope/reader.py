@@ -7,7 +7,7 @@ they become responses with an error.
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
+from assay.foreign import Foreign, ForeignCase, Headline, without_secrets
 from assay.formats.evalscope.files import RunFiles, SampleLines, SubsetFiles, read_report, runs_at
 from assay.formats.evalscope.rows import (
     EvaluatedSample,

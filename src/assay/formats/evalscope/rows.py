@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     REST,
     Rest,
     content_id,

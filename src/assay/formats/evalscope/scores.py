@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.foreign import Headline
 from assay.sdk import JsonObject, as_object, number_of, rows_of
 
 _DIGITS = 4

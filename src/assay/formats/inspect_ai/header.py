@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import Rest, unknown_version, without_secrets
+from assay.foreign import Rest, unknown_version, without_secrets
 from assay.formats.inspect_ai.shapes import VERSION, finite_value
 from assay.sdk import JsonMapping, JsonObject, as_object, list_of, rows_of
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from assay.engine.experiment.imports.foreign import Headline
 from assay.engine.experiment.imports.headlines import by_item
+from assay.foreign import Headline
 from assay.formats.inspect_ai.header import LogHeader
 from assay.formats.inspect_ai.shapes import GivenScore
 from assay.sdk import (

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     Foreign,
     ForeignCase,
     Headline,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     REST,
     ForeignCase,
     evaluation_of,

@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from assay.engine.experiment.imports.foreign import json_value
+from assay.foreign import json_value
 from assay.sdk import JsonObject, as_object
 
 VERSION = 2

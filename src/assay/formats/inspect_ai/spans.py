@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from assay.engine.experiment.imports.foreign import seconds_of
+from assay.foreign import seconds_of
 from assay.formats.inspect_ai.shapes import Part, Pools, is_filled
 from assay.sdk import JsonObject, as_object, list_of, rows_of
 from assay.text.messages import content_text

@@ -15,8 +15,8 @@ from typing import Any, cast
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled, restored
+from assay.foreign import ForeignCase, Headline, key_of
 from assay.formats.intelligence_layer.aggregations import FileAggregationRepository
 from assay.formats.intelligence_layer.datasets import FileDatasetRepository
 from assay.formats.intelligence_layer.domain import EvaluationOverview, RunOverview, in_order

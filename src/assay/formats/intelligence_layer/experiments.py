@@ -15,8 +15,8 @@ import msgspec
 
 from assay.analysis.look.export import Tables
 from assay.analysis.look.joining import Joining
-from assay.engine.experiment.imports.foreign import free_name
 from assay.engine.experiment.imports.kept import KEPT, kept_of
+from assay.foreign import free_name
 from assay.formats.intelligence_layer.cases import FORMAT, Author, response_from
 from assay.formats.intelligence_layer.domain import (
     EvaluationOverview,

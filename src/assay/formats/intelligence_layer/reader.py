@@ -5,7 +5,7 @@ or one evaluation is about. Runs are models: their names are the runs' ids, whic
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     Foreign,
     head_of,
     whole_json,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, without_secrets
+from assay.foreign import Foreign, ForeignCase, Headline, without_secrets
 from assay.formats.lm_eval.logs.files import (
     BY_TASK,
     FACTS,

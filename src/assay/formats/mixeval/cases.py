@@ -5,14 +5,14 @@ from functools import partial
 from pathlib import Path
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import (
+from assay.engine.experiment.imports.kept import restored
+from assay.foreign import (
     ForeignCase,
     Headline,
     Oddities,
     Rest,
     whole_json,
 )
-from assay.engine.experiment.imports.kept import restored
 from assay.formats.mixeval.dataset import content_of
 from assay.formats.mixeval.plans import COMPATIBLE
 from assay.formats.mixeval.reader import File

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     Foreign,
     files_below,
     head_of,

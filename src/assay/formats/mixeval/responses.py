@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Oddities
+from assay.foreign import Oddities
 from assay.formats.mixeval.finding import ModelFiles
 from assay.formats.mixeval.verdicts import NO_RESPONSE, response_from
 from assay.sdk import Item, JsonObject, Response, UserError, canonical, digest, id_hash

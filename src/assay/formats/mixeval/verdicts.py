@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import Rest, key_of
 from assay.engine.experiment.imports.kept import KEPT, labelled
+from assay.foreign import Rest, key_of
 from assay.formats.mixeval import compat
 from assay.formats.mixeval.dataset import plain_row, problem_of, prompt_text, read_target
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM, MULTIPLE_CHOICE

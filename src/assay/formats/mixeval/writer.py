@@ -12,8 +12,8 @@ import msgspec
 from assay.analysis.look.export import WHOLE_ROWS, Export, Tables
 from assay.analysis.look.joining import Joining, Series
 from assay.analysis.look.side_by_side import SideBySide
-from assay.engine.experiment.imports.foreign import Rest, content_id
 from assay.engine.experiment.imports.kept import KEPT, kept_of
+from assay.foreign import Rest, content_id
 from assay.formats.mixeval.dataset import BENCHMARKS, KINDS, benchmark_name
 from assay.formats.mixeval.evaluation_prompts import FREE_FORM
 from assay.formats.mixeval.finding import file_name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import head_of, unknown_version
+from assay.foreign import head_of, unknown_version
 from assay.formats.mlflow.metrics import MlflowRun, decoded_json
 from assay.formats.mlflow.traces import Assessment, MlflowTrace
 from assay.readers._results import small_yaml

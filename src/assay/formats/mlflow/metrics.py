@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     ForeignCase,
     Headline,
     answer_text,

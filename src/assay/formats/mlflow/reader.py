@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, files_below, seconds_of
+from assay.foreign import Foreign, ForeignCase, files_below, seconds_of
 from assay.formats.mlflow.database import RUN_ID, Database, MlflowRun, read_texts, run_of_folder
 from assay.formats.mlflow.metrics import RunResults, decoded_json
 from assay.formats.mlflow.table import TableRun, columns_of

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, content_id, head_of, key_of
+from assay.foreign import REST, ForeignCase, content_id, head_of, key_of
 from assay.formats.mlflow.database import run_of_table
 from assay.formats.mlflow.metrics import RunResults, evaluation, number_of, text_of
 from assay.readers._results import response_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     REST,
     ForeignCase,
     Repeats,

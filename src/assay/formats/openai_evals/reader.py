@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     REST,
     Foreign,
     ForeignCase,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from assay.engine.experiment.imports.foreign import Headline, free_name
+from assay.foreign import Headline, free_name
 from assay.formats.promptfoo.shapes import SCORE, VERDICT, PromptfooResult, PromptText
 from assay.readers._results import pass_rate
 from assay.sdk import JsonObject, as_object, count_of, number_of

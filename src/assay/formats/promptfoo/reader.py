@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     HEAD,
     REST,
     Foreign,

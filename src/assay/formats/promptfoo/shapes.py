@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import encoded_names, free_name
+from assay.foreign import encoded_names, free_name
 from assay.sdk import JsonObject
 
 

@@ -4,7 +4,7 @@ several times, over the averages of each. A report's file does not have them."""
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from assay.engine.experiment.imports.foreign import Headline
+from assay.foreign import Headline
 from assay.sdk import Evaluation, JsonObject, Response, as_object
 
 _Sums = dict[tuple[str, ...], list[float]]  # (kind, name, …): sum and count

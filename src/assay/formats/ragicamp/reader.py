@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import Foreign, ForeignCase, Headline, Oddities
+from assay.foreign import Foreign, ForeignCase, Headline, Oddities
 from assay.formats.ragicamp.files import RagicampFile, documents, stem_of, timestamp_of
 from assay.formats.ragicamp.rows import (
     IDS,

@@ -12,8 +12,8 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.aggregate.bind import Policy
-from assay.engine.experiment.imports.foreign import evaluation_of, failure
 from assay.engine.experiment.imports.kept import completed, difference
+from assay.foreign import evaluation_of, failure
 from assay.sdk import (
     OUTCOMES,
     Evaluation,

@@ -17,7 +17,8 @@ from typing import Any, cast
 import msgspec
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import (
+from assay.engine.experiment.imports.kept import labelled
+from assay.foreign import (
     ForeignCase,
     Headline,
     content_id,
@@ -25,7 +26,6 @@ from assay.engine.experiment.imports.foreign import (
     whole_json,
     without_secrets,
 )
-from assay.engine.experiment.imports.kept import labelled
 from assay.formats.sygra.metrics import AggregatorMetricRegistry, UnitMetricResult
 from assay.formats.sygra.types import Row
 from assay.sdk import Evaluation, Response, as_object, id_hash, is_number

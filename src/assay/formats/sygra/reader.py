@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import (
+from assay.foreign import (
     Foreign,
     files_below,
     head_of,

@@ -12,8 +12,8 @@ from logging import getLogger
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.engine.experiment.imports.foreign import check_no_sidecar, read_known
 from assay.engine.experiment.imports.results import folder_names, import_one
+from assay.foreign import check_no_sidecar, read_known
 from assay.sdk import VERSION, UserError, cache_folder, digest
 
 _KEPT = 30 * 86_400.0  # seconds since it was read last

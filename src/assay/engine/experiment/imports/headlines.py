@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import UNSET
 
 from assay.engine.aggregate.groups import under_every_label, verdicts
-from assay.engine.experiment.imports.foreign import Headline
+from assay.foreign import Headline
 from assay.interfaces import Codes, FloatArray, Hashes, Log, Mask
 from assay.store.table.facets import text_of
 from assay.store.table.labels import OUTCOMES, Columns, Reader

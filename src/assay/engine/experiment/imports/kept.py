@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from assay.engine.experiment.imports.foreign import evaluation_of, key_of
+from assay.foreign import evaluation_of, key_of
 from assay.sdk import Evaluation, JsonMapping, JsonObject, Response, UserError, list_of
 
 KEPT = "assay"  # the field of another program's rows that holds it

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay.engine.experiment.dataset import content_stamp
-from assay.engine.experiment.imports.foreign import ForeignCase, Headline
 from assay.engine.experiment.resolve import sources_below
 from assay.engine.experiment.sources import Source
 from assay.engine.experiment.trust import CONFIG
+from assay.foreign import ForeignCase, Headline
 from assay.sdk import (
     ROWS_FILE,
     Evaluation,

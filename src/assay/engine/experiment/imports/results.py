@@ -21,15 +21,15 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from assay.engine.experiment.dataset import put_dataset, source_mark
-from assay.engine.experiment.imports.foreign import (
+from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
+from assay.engine.experiment.imports.rows import close_import, imported_manifest, means_config
+from assay.foreign import (
     Foreign,
     ForeignCase,
     Read,
     check_no_sidecar,
     read_foreign,
 )
-from assay.engine.experiment.imports.headlines import HeadlineCheck, check_headlines
-from assay.engine.experiment.imports.rows import close_import, imported_manifest, means_config
 from assay.reading import Paths, each_of
 from assay.sdk import (
     ROWS_FILE,

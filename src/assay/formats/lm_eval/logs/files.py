@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import files_below, head_of, json_row, unknown_version
+from assay.foreign import files_below, head_of, json_row, unknown_version
 from assay.sdk import JsonObject, as_object, is_number, list_of, number_of
 
 _RESULTS = re.compile(rb'\s*\{\s*"results"\s*:\s*\{')

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from assay import reading
-from assay.engine.experiment.imports.foreign import REST, ForeignCase, Headline, Rest, json_row
+from assay.foreign import REST, ForeignCase, Headline, Rest, json_row
 from assay.formats.lm_eval.logs.asked import FIXED, AskedDocument, LoggedAsking, Shape, arguments_of
 from assay.formats.lm_eval.logs.files import NONE, TaskReport, TaskSamples
 from assay.formats.lm_eval.scorer import label as label_of
