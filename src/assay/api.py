@@ -8,11 +8,9 @@
 and Aggregator are the three steps by themselves, over a store. Nothing is imported before it is used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from assay.records import JsonMapping, JsonObject
 
 if TYPE_CHECKING:
     from assay.analysis.compare.compare import compare
@@ -71,7 +69,7 @@ if TYPE_CHECKING:
     from assay.viewer.report import report
     from assay.viewer.server import view
 
-    Source = str | Path | JsonMapping | Config
+    Source = str | Path | Mapping[str, Any] | Config
 
 # fmt: off
 __all__ = [
@@ -164,7 +162,7 @@ def experiment(
     metrics: Any = None,
     samples: int | None = None,
     name: str | None = None,
-    overrides: JsonMapping | None = None,
+    overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Experiment":
     """A config bound to its folder, not yet run, with the options of `assay run` (see Options,
@@ -260,7 +258,7 @@ def evaluate(
     *,
     scorers: Any = None,
     metrics: Any = None,
-    overrides: JsonMapping | None = None,
+    overrides: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> "Result":
     """Score responses, then measure. Options: `output_dir`; `retry_errors`; `budget`, how many
@@ -279,7 +277,7 @@ def aggregate(
     *,
     metrics: Any = None,
     output_dir: str | None = None,
-    overrides: JsonMapping | None = None,
+    overrides: Mapping[str, Any] | None = None,
     on: str | None = None,
     **options: Any,
 ) -> "Result":
@@ -293,6 +291,6 @@ def aggregate(
     return run_blocking(lambda: finish(step))
 
 
-def _with_objects(overrides: JsonMapping | None, **arguments: Any) -> JsonObject:
+def _with_objects(overrides: Mapping[str, Any] | None, **arguments: Any) -> dict[str, Any]:
     given = {key: value for key, value in arguments.items() if value is not None}
     return {**given, **(overrides or {})}

@@ -62,7 +62,6 @@ from assay.records import (
     as_list as as_list,
     as_object as as_object,
     count_of as count_of,
-    decode_json as decode_json,
     first_text as first_text,
     is_number as is_number,
     list_of as list_of,

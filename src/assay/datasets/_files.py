@@ -14,7 +14,8 @@ from typing import IO, Any
 import msgspec
 
 from assay import reading
-from assay.sdk import JsonObject, UserError, decode_json, install_command
+from assay.records import decode_json
+from assay.sdk import JsonObject, UserError, install_command
 
 _BLOCK = 1 << 17
 _strict = msgspec.json.Decoder().decode

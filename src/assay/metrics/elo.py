@@ -4,9 +4,10 @@ import numpy as np
 
 from assay.metrics._matches import COLUMNS, NO_MATCH, Pair, pairs_of, seats_of
 from assay.sdk import Group, Values, metric
-from assay.stats.elo import elo as ratings
+from assay.stats.elo import Shuffled, elo as ratings
 from assay.stats.intervals import codes_of
-from assay.stats.matches import Matches, counted, pieces
+from assay.stats.matches import Counted, Matches, counted, pieces
+from assay.stats.ranking import Ranked
 
 
 @metric(columns=COLUMNS, lower_is_better=False)
@@ -36,7 +37,9 @@ def elo(
     groups = pieces(counted(matches).played > 0)
     if len(groups) > 1:
         return Values(reason=f"the players fall into {len(groups)} groups that never met")
-    rows = _ratings(matches, names, group.level, rounds, seed)
+    rows = _player_rows(
+        names, counted(matches), *ratings(matches, level=group.level, rounds=rounds, seed=seed)
+    )
     return rows[names.index(player)] if player else rows
 
 
@@ -51,12 +54,10 @@ def _matches(pairs: list[Pair], names: list[str], seats: int) -> Matches:
     )
 
 
-def _ratings(
-    matches: Matches, names: list[str], level: float, rounds: int, seed: int
+def _player_rows(
+    names: list[str], table: Counted, shuffled: Shuffled, ranked: Ranked
 ) -> list[Values]:
     """Return the row of each player."""
-    shuffled, ranked = ratings(matches, level=level, rounds=rounds, seed=seed)
-    table = counted(matches)
     played = table.played.sum(axis=1)
     points = table.wins.sum(axis=1) + table.ties.sum(axis=1) / 2
     reason = ranked.method.removeprefix("none: ")

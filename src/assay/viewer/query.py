@@ -23,8 +23,8 @@ from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
 from assay.viewer.index.packed import Numbers
 from assay.viewer.index.search import found_by
+from assay.viewer.index.view import NAMED, Part, View
 from assay.viewer.tags import tagged, tags_of
-from assay.viewer.view import NAMED, Part, View
 
 SamplesQuery = query_type()
 _COMPARED: JsonObject = {">=": np.greater_equal, "<=": np.less_equal}

@@ -15,9 +15,9 @@ from assay.text.template import DEFAULT_FIELDS, question, variables
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import COLUMNS, Column, column_of, columns_about
 from assay.viewer.index.index import Index
+from assay.viewer.index.view import View, texts_at
 from assay.viewer.query import facets_of, view
 from assay.viewer.tags import tagged
-from assay.viewer.view import View, texts_at
 
 LETTERS = 200  # of the beginning of a text
 _ASKING = (*DEFAULT_FIELDS, "input", "query")

@@ -11,7 +11,7 @@ from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
 from assay.viewer.index.index import Index
 from assay.viewer.index.opening import open_index
-from assay.viewer.view import View
+from assay.viewer.index.view import View
 
 
 def spent(

@@ -15,7 +15,18 @@ from msgspec import UNSET
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import elsewhere
 from assay.foreign import unpacked_spans
-from assay.sdk import Evaluation, Item, JsonObject, Kind, Log, Response, Store, UserError, shown
+from assay.sdk import (
+    Evaluation,
+    Item,
+    JsonObject,
+    Kind,
+    Log,
+    Response,
+    Store,
+    UserError,
+    as_object,
+    shown,
+)
 from assay.shown import Shown
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local
@@ -133,6 +144,19 @@ def follow(
     every = list(_rows(lines, "run", item_id)) or _only_judged(_rows(lines, "evaluation", item_id))
     if not every and traced.item is None:
         raise unknown_item(item_id, lines.ids, folder)
+    traced.samples = _samples_of(every, item_id, sample, model)
+    traced.calls = _rows_of_log(store, "calls", item_id)
+    _add_spans(traced, _rows_of_log(store, "traces", item_id))
+    rows = list(_rows(lines, "evaluation", item_id))
+    known = metrics_by_label(store) if metrics is None else metrics
+    _add_evaluations(traced, known, every, rows, lines.labels)
+    return traced
+
+
+def _samples_of(
+    every: list[JsonObject], item_id: str, sample: int | None, model: str | None
+) -> list[Sample]:
+    """Return the answers that are asked for."""
     chosen = [
         row
         for row in every
@@ -140,13 +164,7 @@ def follow(
     ]
     if every and not chosen:
         raise _nothing_chosen(every, item_id, sample, model)
-    traced.samples = [Sample(response=row) for row in sorted(chosen, key=_place)]
-    traced.calls = _rows_of_log(store, "calls", item_id)
-    _add_spans(traced, _rows_of_log(store, "traces", item_id))
-    rows = list(_rows(lines, "evaluation", item_id))
-    known = metrics_by_label(store) if metrics is None else metrics
-    _add_evaluations(traced, known, every, rows, lines.labels)
-    return traced
+    return [Sample(response=row) for row in sorted(chosen, key=_place)]
 
 
 def _rows(lines: ItemLines, kind: Kind, item_id: str) -> Iterator[JsonObject]:
@@ -268,7 +286,7 @@ def _add_evaluations(
         possible = {label} if label else labels.get(str(row.get("scorer")), {""})
         numbered = chain.from_iterable(metrics.get(name, {}).items() for name in possible)
         own = [metric for _, metric in sorted(numbered, key=itemgetter(0))]
-        values = _FacetValues(row, response, trace.item or {})
+        values = _FacetValues(row, response, as_object(trace.item))
         return {**row, "metrics": [metric for metric in own if values.are_those_of(metric)]}
 
     judging, met = Judging(rows), set[int]()

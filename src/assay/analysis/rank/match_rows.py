@@ -65,6 +65,14 @@ class Played(msgspec.Struct):
     same: int
 
 
+def _no_matches(sources: Sequence[Source]) -> UserError:
+    return UserError(
+        "these rows are not matches: they have no `players`",
+        where=", ".join(str(source.path) for source in sources),
+        fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
+    )
+
+
 def read_matches(sources: Sequence[Source]) -> MatchRows:
     """All matches of the sources."""
     table = Table([rows_of(source) for source in sources], _FIELDS, what="evaluation rows")
@@ -72,11 +80,7 @@ def read_matches(sources: Sequence[Source]) -> MatchRows:
         _each(table, "players", _is_pair) & _each(table, "outcome", lambda one: one != "skipped")
     )
     if not len(at):
-        raise UserError(
-            "these rows are not matches: they have no `players`",
-            where=", ".join(str(source.path) for source in sources),
-            fix="judge pairs of answers first, with an evaluation method such as `judge_pairwise`",
-        )
+        raise _no_matches(sources)
     groups = group_rows(_codes(table, "label")[at], _codes(table, "scorer")[at])
     kinds = _kinds(table, at[groups.first])
     points = _half_points(table)[at]
@@ -167,7 +171,7 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
         names, players = _players_by(by, verdicts, verdicts.at[own], sources)
     alphabetical = sorted(range(len(names)), key=names.__getitem__)
     rank = in_fewer_bytes(np.argsort(alphabetical))
-    first, second = rank[np.where(turned, players[::-1], players)[:, order]]
+    first, second = ranks = rank[np.where(turned, players[::-1], players)[:, order]]
     source, item = place[:2]
     starts = _starts(place)
     swapped = np.bincount(source, seat == 1) > 0
@@ -178,18 +182,19 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
     at = starts[kept]
     items, numbered = np.unique(item[at], return_inverse=True)
     missing = points < 0
+    first, second = ranks[:, at].astype(np.int32)
     return Played(
-        names=[names[number] for number in alphabetical],
+        names=sorted(names),
         items=items,
         matches=Matches(
             numbered.astype(np.int32),
-            first[at].astype(np.int32),
-            second[at].astype(np.int32),
+            first,
+            second,
             matches.half_points[kept],
             len(names),
         ),
         verdicts=len(order),
-        failed=np.bincount(np.concatenate([first[missing], second[missing]]), minlength=len(names)),
+        failed=np.bincount(ranks[:, missing].ravel(), minlength=len(names)),
         disagreements=int(matches.disagreed[kept].sum()),
         one_sided=int(matches.one_sided[kept].sum()),
         unread=int(unread.sum()),

@@ -5,7 +5,7 @@ where something is missing. Kept are a few bytes for each row, never the rows.
 """
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any, cast
@@ -232,6 +232,17 @@ def _fill_all(
         _fill(columns, at, found.column.values, found.codes)
 
 
+def _split(
+    combinations: Sequence[Combination], at: int, values: Sequence[Any], pairs: Iterable[int]
+) -> Iterator[Combination]:
+    """Yield the combination of each pair, with its value in place of facet `at`, if it has one."""
+    for old, code in (divmod(pair, len(values) + 1) for pair in pairs):
+        one = combinations[old]
+        if code:
+            one = one._replace(values=(*one.values[:at], values[code - 1], *one.values[at + 1 :]))
+        yield one
+
+
 def _fill(columns: Columns, at: int, values: list[Any], codes_of: Callable[[slice], Codes]) -> None:
     """Split the combinations that lack facet `at` by the joined value of their rows."""
     lacking = np.array([one.values[at] is UNSET for one in columns.combinations])
@@ -244,13 +255,9 @@ def _fill(columns: Columns, at: int, values: list[Any], codes_of: Callable[[slic
 
     blocks = list(row_blocks(len(columns.combination)))
     pairs = np.unique(np.concatenate([np.unique(pairs_of(rows)) for rows in blocks]))
-    made: list[Combination] = []
-    for old, code in (divmod(pair, len(values) + 1) for pair in pairs.tolist()):
-        one = columns.combinations[old]
-        if code:
-            one = one._replace(values=(*one.values[:at], values[code - 1], *one.values[at + 1 :]))
-        made.append(one)
+    known = Lookup(pairs)
+    made = [*_split(columns.combinations, at, values, pairs.tolist())]
     combination = np.empty(len(columns.combination), np.min_scalar_type(-len(made)))
     for rows in blocks:
-        combination[rows] = np.searchsorted(pairs, pairs_of(rows))
+        combination[rows] = known.first(pairs_of(rows))
     columns.combinations, columns.combination = made, combination

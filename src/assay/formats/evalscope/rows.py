@@ -194,7 +194,7 @@ def evaluations_of(
         own = [str(errors[name]) for name in errors if label.lower().startswith(name.lower())]
         number = number_of(value)
         error = f"{value!r} is not a number" if number is None else None
-        yield _evaluation(response, label, number, own[0] if own else error, details)
+        yield _evaluation(response, label, number, next(iter(own), error), details)
     status = str(score.get("status") or "")
     if sample.review and not status:
         return

@@ -128,7 +128,7 @@ def _score(
     every = _together(found)
     is_equal = value is None or every.rounded_mean in (None, value)
     is_cut = is_equal and value in (0.0, 1.0) and every.mean not in (None, value)
-    if sums is None or not is_equal or is_cut or (every.zeros and every.left_out):
+    if any((sums is None, not is_equal, is_cut, every.zeros and every.left_out)):
         ours = _micro(found) if micro or is_cut else every.mean
         return _headline(label, "score", value, where, ours)
     headline = Headline(label=label, metric="score", value=value, where=where, reduce="none")

@@ -106,7 +106,7 @@ class EvaluationRecord:
         self._results = results
         plan = _plan(source, "run")
         self._tasks = {str(task.get("name")): task for task in rows_of(plan.get("tasks"))}
-        self._dataset: JsonObject = _plan(source, "dataset").get("dataset") or {}
+        self._dataset = as_object(_plan(source, "dataset").get("dataset"))
         self._name = benchmark or _dataset_name(self._dataset, source)
         self._model = self._model_info(model)
         made = [manifest for kind in ("run", "aggregation") if (manifest := source.manifest(kind))]

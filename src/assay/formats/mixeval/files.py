@@ -259,12 +259,9 @@ def scores_of(
     rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: EntryRows, entries: int
 ) -> list[ModelScores]:
     """The scores that metric rows hold, by model, in the order of the parsers; `entries` is how many the data have."""
-    found = {
-        (str(row["model_name"]), str(row["label"])): row
-        for row in rows
-        if row["metric_type"] == SCORE
-    }
-    scores: list[ModelScores] = []
+    own = (row for row in rows if row["metric_type"] == SCORE)
+    found = {(str(row["model_name"]), str(row["label"])): row for row in own}
+    scores = list[ModelScores]()
     for model, label in product(sorted({model for model, _ in found}), shown):
         row = found.get((model, label), {})
         cells = msgspec.convert(row.get("cells", {}), dict[str, ScoreCell])

@@ -149,12 +149,14 @@ class _Writing:
             scorable = answered and can_score(entry, kind)
             if not scorable:
                 self._unscored += 1
-                row |= {"response": None} if response.get("outcome") == "errored" else {}
+                if response.get("outcome") == "errored":
+                    row["response"] = None
             if self._extras:
                 labels = [evaluation for _, evaluation in evaluations]
                 plain = response_from(row, item.id, model, Rest())
                 kept = kept_of("mixeval", response, plain, labels)
-                row |= {KEPT: kept} if kept else {}
+                if kept:
+                    row[KEPT] = kept
             name = file_name(model, kind, self._benchmark) if scorable else f"{_UNSCORED}.jsonl"
             self._files.write(f"{folder}/{name}", _encode(row) + b"\n")
             if scorable or not self._extras:

@@ -60,13 +60,17 @@ class TableColumns(NamedTuple):
         return short if len(alike) == 1 else metric
 
 
-def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> TableColumns | None:
-    """Return the columns of a table of MLflow's; None for any other file."""
+def _column_names(file: Path) -> list[str]:
     begin = _COLUMNS.match(head_of(file))
     try:
-        names = msgspec.json.decode(begin[1], type=list[str]) if begin else []
+        return msgspec.json.decode(begin[1], type=list[str]) if begin else []
     except (ValueError, RecursionError):
-        names = []
+        return []
+
+
+def columns_of(file: Path, *, outputs: str = "", targets: str = "") -> TableColumns | None:
+    """Return the columns of a table of MLflow's; None for any other file."""
+    names = _column_names(file)
     places = {name: at for at, name in enumerate(names)}
     measured = {name: at for name, at in places.items() if name in _MEASURED}
     scores = _columns_with_end(places, _SCORE)

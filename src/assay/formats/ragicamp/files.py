@@ -14,7 +14,8 @@ from typing import Any, Literal, cast
 import msgspec
 
 from assay import reading
-from assay.sdk import JsonObject, UserError, decode_json
+from assay.records import decode_json
+from assay.sdk import JsonObject, UserError
 from assay.text.json_extents import extents
 from assay.text.json_stream import BrokenJson, json_parts, storable
 

@@ -9,8 +9,6 @@ import types
 from contextlib import suppress
 from typing import Any
 
-from assay.sdk import JsonObject
-
 from . import closed
 from .remote import ALONE, OPERATIONS, Remote
 from .wire import Wire
@@ -68,7 +66,7 @@ def answer(channel: Any) -> None:
     wire.serve()
 
 
-class TestNames(JsonObject):
+class TestNames(dict[str, Any]):
     """The names of the tests: their own, then those of the answer. Built-ins and modules keep their meaning, unless
     the tests show that they mean the answer's (`shadowed`)."""
 

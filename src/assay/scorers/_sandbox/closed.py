@@ -12,8 +12,7 @@ import signal
 import struct
 import time
 from contextlib import suppress
-
-from assay.sdk import JsonObject
+from typing import Any
 
 NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 NAMESPACES = 0x7E020080  # every flag of `clone` that makes one
@@ -85,7 +84,7 @@ SET_OWNER = ((4, 8), (4, 15), (5, 0x8901), (5, 0x8902))  # of fcntl and ioctl: w
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def close(limits: JsonObject) -> None:
+def close(limits: dict[str, Any]) -> None:
     """Returns in a process that is closed off; the one that came here may stay outside and wait for it."""
     level, uid = limits["level"], limits["uid"]
     if level == "namespaces":
@@ -184,7 +183,7 @@ def end_all_below() -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def new_root(limits: JsonObject) -> None:
+def new_root(limits: dict[str, Any]) -> None:
     """A root that has nothing but what Python needs, read-only, and a small folder in memory."""
     sources = [(path, os.open(path, os.O_PATH | os.O_NOFOLLOW)) for path in limits["readable"]]
     mount(None, "/", None, MS_REC | MS_PRIVATE)
@@ -224,7 +223,7 @@ def new_root(limits: JsonObject) -> None:
     checked(libc.umount2(b".", MNT_DETACH), "umount")
 
 
-def limit(limits: JsonObject) -> None:
+def limit(limits: dict[str, Any]) -> None:
     for name, value in (
         (resource.RLIMIT_CPU, int(limits["seconds"]) + 1),
         (resource.RLIMIT_AS, limits["memory"]),
@@ -238,7 +237,7 @@ def limit(limits: JsonObject) -> None:
         resource.setrlimit(name, (value, value))
 
 
-def landlock(limits: JsonObject) -> None:
+def landlock(limits: dict[str, Any]) -> None:
     """Files: what Python needs can be read, our folder be written. No TCP, no signals to others. As far as it goes."""
     version = min(libc.syscall(CREATE_RULESET, None, 0, 1), 6)
     if version < 1:

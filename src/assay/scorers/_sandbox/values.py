@@ -7,8 +7,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from assay.sdk import JsonObject
-
 from .remote import Remote, finished
 
 Line = list[Any]
@@ -18,7 +16,7 @@ BASES: dict[Any, Callable[[Any], Any]] = {
     float: float.__float__,
     str: str.__str__,
 }
-GROUPS: JsonObject = {
+GROUPS: dict[str, Any] = {
     "list": list,
     "tuple": tuple,
     "dict": dict,

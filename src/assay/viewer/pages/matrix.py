@@ -8,6 +8,7 @@ import numpy as np
 from assay.sdk import Codes, FloatArray, IntArray, JsonObject
 from assay.viewer.experiments import Experiments
 from assay.viewer.index.columns import column_of
+from assay.viewer.index.view import View
 from assay.viewer.query import (
     MOST_KEPT,
     MOST_LABELS,
@@ -19,7 +20,6 @@ from assay.viewer.query import (
     view,
 )
 from assay.viewer.rows import beginning, question_of, read_row
-from assay.viewer.view import View
 
 Query = SamplesQuery
 _MOST_COLUMNS = 200

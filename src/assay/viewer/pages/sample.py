@@ -36,8 +36,8 @@ class _Indexed:
 
 def page(experiments: Experiments, query: Query) -> JsonObject:
     traces: list[JsonObject] = []
-    item: JsonObject | None = None
-    ids: list[str] = []
+    item = None
+    ids = list[str]()
     for id in query.experiment or experiments.list():
         try:
             index, _ = open_index(experiments, id, wait=True)

@@ -528,10 +528,8 @@ class _Maker:
                 before = self._part_description(before, question)
             requests = self._requests(before, question, choices, target, prefix)
             if scored is not doc:
-                question, choices = (
-                    bound.text(scored),
-                    bound.choice(scored) if bound.choice else None,
-                )
+                question = bound.text(scored)
+                choices = bound.choice(scored) if bound.choice else None
                 target = bound.target(scored)
             target = question if bound.multiple_input else target
         return TaskDocument(

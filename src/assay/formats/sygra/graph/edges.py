@@ -162,8 +162,9 @@ def ways(
     edges: list[Row], nodes: Mapping[str, Node], idle: set[str], around: GraphParts
 ) -> dict[str, NodeWays]:
     """Return the ways by the name of the node that they leave, START included."""
-    by_node: dict[str, NodeWays] = {name: NodeWays() for name in (START, *nodes)}
-    sources, targets = _EdgeNames([START, *nodes], idle), _EdgeNames([*nodes, END], idle)
+    by_node = {name: NodeWays() for name in (START, *nodes)}
+    sources = _EdgeNames([START, *nodes], idle)
+    targets = _EdgeNames([*nodes, END], idle)
     for edge in edges:
         at = YamlPlace(edge, edge["where"])
         source = sources.name_at(at("from"))
@@ -171,8 +172,7 @@ def ways(
         if edge.get("condition") is None:
             target = targets.name_at(at("to"))
             if target in way.targets:
-                what = f"the edge from {source!r} to {target!r} occurs twice"
-                raise at.error(what, "remove one")
+                raise at.error(f"the edge from {source!r} to {target!r} occurs twice", "remove one")
             way.targets.append(target)
             continue
         if edge.get("to") is not None:
