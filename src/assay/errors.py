@@ -94,6 +94,9 @@ class BudgetError(AssayError):
 class Interrupted(AssayError):
     exit_code = 130
 
+    def __init__(self) -> None:
+        super().__init__("stopped; every finished row is kept", fix="the same command resumes")
+
 
 class CallError(AssayError):
     kind: ErrorKind = "permanent"

@@ -26,6 +26,7 @@ from assay.sdk import (
     JsonObject,
     Response,
     UserError,
+    as_object,
     canonical,
     digest,
     id_hash,
@@ -422,7 +423,7 @@ def unpacked_spans(spans: Iterable[Any]) -> Iterator[Any]:
     """The spans; those that a reader has passed on as the program's own events, under `packed` the format's name, are
     made into spans here, where somebody looks at them."""
     for span in spans:
-        packed = cast("JsonMapping", span).get("packed") if isinstance(span, Mapping) else None
+        packed = as_object(span).get("packed")
         if packed in registry.formats("spans"):
             yield from import_module(f"assay.formats.{packed}.spans").unpacked(span)
         else:

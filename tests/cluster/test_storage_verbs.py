@@ -12,7 +12,7 @@ import pytest
 
 import assay
 from assay.api import finish
-from assay.engine.experiment.aggregate import aggregate
+from assay.engine.experiment.existing import aggregate
 from assay.errors import StoreError, UserError
 from assay.store.log import FileLog
 from assay.store.shared.mirror import mirror

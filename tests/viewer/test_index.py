@@ -18,8 +18,8 @@ from assay.viewer.experiments import Experiments
 from assay.viewer.index import opening
 from assay.viewer.index.index import Index, load
 from assay.viewer.index.opening import open_index
-from assay.viewer.pages import page
 from assay.viewer.index.view import View
+from assay.viewer.pages import page
 from tests.support import Lab
 from tests.viewer.generated import (
     Row,

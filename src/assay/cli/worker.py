@@ -57,5 +57,5 @@ def command(
 async def _until_stopped(root: str, stop: Any, **options: Any) -> Any:
     worked = await api.work(root, stop=stop, **options)
     if stop.requested and worked.result is None:
-        raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+        raise Interrupted
     return worked

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from assay.config import Config
-from assay.engine.experiment.aggregate import aggregate
-from assay.engine.experiment.evaluate import evaluate
+from assay.engine.experiment.existing import aggregate, evaluate
 from assay.engine.experiment.experiment import Experiment, Options
 from assay.engine.experiment.resolve import find_source
 from assay.engine.experiment.sources import ConfigSource

@@ -162,12 +162,11 @@ def _encoded_name(name: str) -> bytes:
     return os.fsencode(name).replace(b"\n", b"\\n")
 
 
-def _entries(folder: Path) -> list[tuple[bytes, bytes]]:
+def _entries(folder: Path) -> list[tuple[bytes, ...]]:
     """Return the digests and names of the ledger's lines."""
     ledger = folder / LEDGER
     lines = reading.content(ledger).splitlines() if ledger.is_file() else []
-    parts = (line.partition(_BETWEEN) for line in lines)
-    return [(digest, name) for digest, _, name in parts]
+    return [line.partition(_BETWEEN)[::2] for line in lines]
 
 
 def _digests(path: Path) -> set[str]:

@@ -157,7 +157,7 @@ def _copies(path: str | Path) -> dict[Path, str]:
 
 def _measure(folder: Path) -> None:
     """The means of a copy's labels, newer than its rows: without metrics there is no leaderboard."""
-    from assay.engine.experiment.aggregate import aggregate
+    from assay.engine.experiment.existing import aggregate
     from assay.threads import run_blocking
 
     rows, metrics = (folder / ROWS_FILE[kind] for kind in ("evaluation", "aggregation"))

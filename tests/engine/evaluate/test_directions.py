@@ -17,7 +17,7 @@ from assay.engine.evaluate.bind import BoundScorer, bind_scorer
 from assay.engine.evaluate.directions import Directions, checked_scale
 from assay.engine.evaluate.evaluate import scorer_plan
 from assay.engine.experiment.bind import bind_metrics, bind_scorers
-from assay.engine.experiment.evaluate import evaluate
+from assay.engine.experiment.existing import evaluate
 from assay.errors import ConfigError, UserError
 from assay.interfaces import Store
 from assay.records import Manifest

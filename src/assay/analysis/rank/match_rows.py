@@ -13,7 +13,7 @@ import numpy.typing as npt
 from assay.analysis.compare.paired import only_label, read_side, rows_of
 from assay.engine.evaluate.directions import Directions
 from assay.engine.experiment.sources import Source
-from assay.sdk import Codes, Hashes, Mask, UserError, check_name
+from assay.sdk import Codes, Hashes, IntArray, Mask, UserError, check_name
 from assay.stats.matches import Ints, Matches, reconciled
 from assay.store.table.columns import How, Table, read_columns
 from assay.store.table.facets import text_of
@@ -157,6 +157,11 @@ def label_of(verdicts: MatchRows, wanted: str) -> str:
     return wanted or only_label(sorted(verdicts.scored), "matches")
 
 
+def _failures(ranks: Codes, names: Sequence[str]) -> IntArray:
+    """Count the failed matches of each player."""
+    return np.bincount(ranks.ravel(), minlength=len(names))
+
+
 def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str = "") -> Played:
     """The matches under a label, one for each pair of answers; players are those of the rows, or with `by` the values
     that this field has in the responses."""
@@ -181,7 +186,6 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
     kept = ~(same | unread)
     at = starts[kept]
     items, numbered = np.unique(item[at], return_inverse=True)
-    missing = points < 0
     first, second = ranks[:, at].astype(np.int32)
     return Played(
         names=sorted(names),
@@ -194,7 +198,7 @@ def played(verdicts: MatchRows, label: str, sources: Sequence[Source], by: str =
             len(names),
         ),
         verdicts=len(order),
-        failed=np.bincount(ranks[:, missing].ravel(), minlength=len(names)),
+        failed=_failures(ranks[:, points < 0], names),
         disagreements=int(matches.disagreed[kept].sum()),
         one_sided=int(matches.one_sided[kept].sum()),
         unread=int(unread.sum()),

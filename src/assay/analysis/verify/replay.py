@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from assay.engine.experiment.evaluate import ExistingResponses
+from assay.engine.experiment.existing import ExistingResponses
 from assay.engine.experiment.runs import answers_of
 from assay.sdk import Kind, Log, Manifest
 from assay.store.log import FileLog

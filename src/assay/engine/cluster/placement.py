@@ -107,7 +107,7 @@ class Placement:
 
 def _until_asked(stop: Stop | None) -> None:
     if stop is not None and stop.requested:
-        raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+        raise Interrupted
 
 
 def _planned_rows(experiment: Experiment, bound: BoundConfig) -> Lanes:

@@ -10,7 +10,7 @@ import msgspec
 from assay.config import load, to_yaml
 from assay.engine.cluster.shipping import materialise, with_local_paths
 from assay.engine.evaluate.evaluate import scorer_plan
-from assay.engine.experiment.evaluate import evaluate
+from assay.engine.experiment.existing import evaluate
 from assay.engine.experiment.experiment import BoundConfig, Experiment, Options
 from assay.engine.experiment.trust import CONFIG, is_trusted
 from assay.engine.run.plan import content_hash, describe, plan_digest

@@ -213,9 +213,7 @@ class Worker:
                     raise
                 # lanes that were stopped say so in their own words
                 if self.stop.requested and not self.outdated:
-                    raise Interrupted(
-                        "stopped; every finished row is kept", fix="the same command resumes"
-                    ) from error
+                    raise Interrupted from error
             finally:
                 self.holding, self.committed = None, dict
                 await asyncio.to_thread(store.committer.close)

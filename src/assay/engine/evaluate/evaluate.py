@@ -245,7 +245,7 @@ class EvaluationJob(ArtefactJob):
         workers = [asyncio.create_task(self._work(missing, around)) for _ in range(width)]
         await finish(workers, self.stop, self.evaluator.grace)
         if self.stop.requested and (self.unfinished or next(missing, None) is not None):
-            raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+            raise Interrupted
         around.lanes.raise_if_stopped()
 
     def _match_calls(self) -> Iterator[Call]:

@@ -43,6 +43,7 @@ from assay.store.stores import FlatStore, directory_of
 from assay.usercode import marks_of
 
 Rows = Callable[[], Iterator[tuple[str, JsonObject]]]
+_SHAPING = ("fields", "answer", "filter", "split", "sample", "shuffle")  # of rows
 MOST_PROBLEMS = 5
 RESTED_NS = 2_000_000_000  # as coarse as the clock of any file system
 
@@ -216,7 +217,10 @@ def media_folder(source: DatasetConfig | None) -> str | None:
 
 def open_dataset(source: DatasetConfig, base: Path) -> Iterator[tuple[str, JsonObject]]:
     """(place, row) of every row of a config's dataset, one file after the other, then shaped as the config says."""
-    return shape_rows(_rows_of(source, base), source)
+    rows = _rows_of(source, base)
+    # a shuffle may have the seed 0
+    is_shaped = type(source.shuffle) is int or any(getattr(source, name) for name in _SHAPING)
+    return shape_rows(rows, source) if is_shaped else rows
 
 
 def stamp_of(source: DatasetConfig, base: Path) -> JsonObject | None:

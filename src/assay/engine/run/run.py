@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Unpack
+from typing import Unpack
 
 import msgspec
 
@@ -39,7 +39,18 @@ from assay.errors import (
     StoreError,
     UserError,
 )
-from assay.sdk import Answer, Completion, Log, Manifest, Model, Request, Response, Store, Task
+from assay.sdk import (
+    Answer,
+    Completion,
+    Log,
+    Manifest,
+    Model,
+    Request,
+    Response,
+    Store,
+    Task,
+    as_object,
+)
 from assay.store.index import ItemIndex
 from assay.store.keys import address, seed_of
 from assay.text.tool_calls import invalid_calls
@@ -300,8 +311,7 @@ class _RunJob(ArtefactJob):
 
     def _count_retries(self, lanes: Lanes, old: Manifest | None) -> None:
         """By lane, of this run and of those that it resumes."""
-        before: Any = old.metadata.get("retries") if old else None
-        retries = dict(before) if isinstance(before, dict) else {}
+        retries = dict(as_object(old.metadata.get("retries"))) if old else {}
         for lane in lanes:
             if lane.progress.retries:
                 retries[lane.name] = retries.get(lane.name, 0) + lane.progress.retries
@@ -318,7 +328,7 @@ class _RunJob(ArtefactJob):
 
     def _raise_if_stopped(self, lanes: Lanes) -> None:
         if self.stop.requested and self.existing.total != self.manifest.planned:
-            raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+            raise Interrupted
         lanes.raise_if_stopped()
 
 

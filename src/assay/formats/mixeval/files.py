@@ -255,12 +255,17 @@ def _value(raw: msgspec.Raw) -> Any:
 # ---- scores
 
 
+def _rows_of_scores(rows: Iterable[MetricRow]) -> dict[tuple[str, str], MetricRow]:
+    """Return the rows of scores by model and label."""
+    own = (row for row in rows if row["metric_type"] == SCORE)
+    return {(str(row["model_name"]), str(row["label"])): row for row in own}
+
+
 def scores_of(
     rows: Iterable[MetricRow], shown: Mapping[str, tuple[str, str]], joined: EntryRows, entries: int
 ) -> list[ModelScores]:
     """The scores that metric rows hold, by model, in the order of the parsers; `entries` is how many the data have."""
-    own = (row for row in rows if row["metric_type"] == SCORE)
-    found = {(str(row["model_name"]), str(row["label"])): row for row in own}
+    found = _rows_of_scores(rows)
     scores = list[ModelScores]()
     for model, label in product(sorted({model for model, _ in found}), shown):
         row = found.get((model, label), {})

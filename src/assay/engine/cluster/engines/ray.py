@@ -25,7 +25,7 @@ import msgspec
 from assay.config import RayConfig, resolved
 from assay.engine.calls.stop import Stop
 from assay.engine.cluster.worker import work
-from assay.engine.experiment.aggregate import aggregate
+from assay.engine.experiment.existing import aggregate
 from assay.engine.experiment.experiment import Experiment, Result
 from assay.errors import (
     DISTRIBUTION,
@@ -197,7 +197,7 @@ def _watch(ray: Any, pending: dict[Any, Any], stop: Stop) -> None:
             end = time.monotonic() + GRACE
             _drain(pending)
     if stop.requested:
-        raise Interrupted("stopped; every finished row is kept", fix="the same command resumes")
+        raise Interrupted
     if failure is not None:
         raise failure
 

@@ -43,6 +43,7 @@ from assay.sdk import (
     canonical,
     digest,
     id_hash,
+    list_of,
     safe_name,
     shown,
     store_error,
@@ -310,8 +311,7 @@ def _readable(name: str, where: str) -> Generator[None]:
 
 def _files(source: JsonMapping) -> list[str]:
     """The files that an experiment was read from."""
-    stamps: Any = source.get("files")
-    return [str(stamp["path"]) for stamp in stamps] if isinstance(stamps, list) else []
+    return [str(stamp["path"]) for stamp in list_of(source.get("files"))]
 
 
 def _import(

@@ -21,7 +21,7 @@ from assay.config.differences import by_name, comparable, unequal
 from assay.config.source import read
 from assay.engine.evaluate.evaluate import Evaluator
 from assay.engine.evaluate.judges import CALIBRATIONS
-from assay.engine.experiment.aggregate import aggregate
+from assay.engine.experiment.existing import aggregate
 from assay.engine.experiment.merging.rows import Asked, Choice, MergedRow, Prefer, RowsByCommit
 from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import unite_items

@@ -1,4 +1,5 @@
-"""Scoring existing responses, ours or anybody's, of one run or of several: `assay evaluate`.
+"""Experiments over rows that are there, ours or anybody's, of one run or of several: scoring responses (`assay evaluate`),
+measuring evaluations (`assay aggregate`).
 
 Rows are read where they are; what is made goes into one folder.
 """
@@ -7,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import msgspec
 
@@ -21,6 +24,8 @@ from assay.engine.experiment.resolve import find_each
 from assay.engine.experiment.runs import (
     answers_of,
     items_of,
+    keyed_log,
+    named_log,
     refuse_lost_runs,
     runs_of,
     take_over,
@@ -29,7 +34,7 @@ from assay.engine.experiment.runs import (
 from assay.engine.experiment.sources import ELSEWHERE, ConfigSource, Source, config_of, keep_config
 from assay.engine.experiment.trust import vouch_rows
 from assay.reading import Paths, each_of
-from assay.sdk import ROWS_FILE, ConfigError, JsonMapping, JsonObject, Manifest, UserError
+from assay.sdk import ROWS_FILE, ConfigError, JsonMapping, JsonObject, Kind, Manifest, UserError
 from assay.store.index import content_hash
 from assay.store.log import FileLog
 from assay.store.shared.mirror import local, named, placed
@@ -263,3 +268,115 @@ def _folder(sources: Sequence[Source], output_dir: str | None) -> Path:
             fix="name a folder with -o",
         )
     return source.folder
+
+
+# ---- measuring evaluations
+
+UNUSED: JsonObject = {"dataset": None, "models": [], "tasks": [], "evaluation_methods": []}
+
+
+def aggregate(
+    paths: Paths,
+    config: ConfigSource | None = None,
+    *,
+    output_dir: str | None = None,
+    overrides: JsonMapping | None = None,
+    retry_errors: bool = False,
+    workers: int = 1,
+) -> Experiment:
+    """The experiment that computes the config's metrics from the evaluations of some folders or files, taken together.
+    They are stored where there is a folder for them, otherwise only returned."""
+    sources = find_each(paths, "evaluation")
+    loaded = config_of(config, sources[0], "aggregate", {**UNUSED, **(overrides or {})})
+    folder, why_not = (
+        (local(output_dir), "") if output_dir is not None else _folder_of_metrics(sources)
+    )
+    for source in sources:
+        if not source.looks_sealed("evaluation"):
+            source.log("evaluation", "evaluate its responses first")
+    options = Options(
+        output_dir=str(folder or mkdtemp(prefix="assay-")),
+        retry_errors=retry_errors,
+        workers=workers,
+    )
+    experiment = ExistingEvaluations(loaded, options, sources, stored=folder is not None)
+    if folder is None:
+        experiment.progress.note(f"the metrics are not stored: {why_not}-o FOLDER stores them")
+    return experiment
+
+
+class ExistingEvaluations(Experiment):
+    """Measures the evaluations of one or several sources, with the responses and items behind them. Where
+    metrics are only returned, the folder is gone afterwards."""
+
+    kinds = ("aggregation", "evaluation")
+    kind = "aggregation"
+
+    def __init__(
+        self, config: Config, options: Options, sources: list[Source], *, stored: bool
+    ) -> None:
+        super().__init__(config, options)
+        self.sources = sources
+        self.stored = stored
+        self._examines = False
+
+    def close(self) -> None:
+        if not self.stored:
+            rmtree(self.folder, ignore_errors=True)
+
+    def bind(self) -> BoundConfig:
+        return BoundConfig({}, [], bind.bind_metrics(self.config))
+
+    async def make(self, bound: BoundConfig, shared: Shared, stack: AsyncExitStack) -> None:
+        store, old = self.store, self.manifest("aggregation")
+        if self.options.retry_errors and old is not None:
+            store.put_manifest(msgspec.structs.replace(old, complete=False))
+        if self.stored and (note := keep_config(self.folder, self.config)):
+            self.progress.note(note)
+
+    def examine(self) -> None:
+        self._examines = True
+
+    def ids_to_measure(self) -> dict[str, list[str]]:
+        """The ids under which the store shows each source's rows."""
+        shown: dict[Kind, list[str]] = {"evaluation": [], "run": [], "dataset": []}
+        for source in self.sources:
+            is_own = source.folder and source.folder.absolute() == self.folder
+            id = self.id if is_own else source.name
+            for kind, ids in shown.items():
+                if kind in source.files:
+                    self.store.show(kind, id, *self._rows_of(source, kind))
+                    ids.append(id)
+        return {
+            "evaluations": shown["evaluation"],
+            "runs": shown["run"],
+            "datasets": shown["dataset"],
+        }
+
+    def _rows_of(self, source: Source, kind: Kind) -> tuple[FileLog, Manifest | None]:
+        """Return the rows of a source as the store shows them, and their manifest."""
+        file, manifest = source.files[kind], source.manifest(kind)
+        rows = FileLog(file)
+        if kind == "run" and manifest is None and source.manifest("evaluation"):
+            rows = keyed_log(file)
+        if kind == "evaluation":
+            if len(self.sources) > 1:
+                rows = named_log(file, source.name)
+            if self._examines or not source.looks_sealed(kind):
+                evidence = source.evidence(kind)
+                manifest, rows.hidden = evidence.manifest, evidence.log.hidden
+        return rows, manifest
+
+
+def _folder_of_metrics(sources: list[Source]) -> tuple[Path | None, str]:
+    """Return where the metrics go without -o: beside the evaluations of one folder, never over
+    somebody else's file; or why nowhere."""
+    folder = sources[0].folder
+    if len(sources) > 1 or folder is None:
+        return None, ""
+    theirs = [
+        name for name in (ROWS_FILE["aggregation"], "metrics.json") if (folder / name).exists()
+    ]
+    if theirs and not FlatStore(folder).ids("aggregation"):
+        return None, f"{theirs[0]} is not Assay's; "
+    return folder, ""
