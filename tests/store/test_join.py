@@ -30,3 +30,11 @@ def test_lookup_finds_the_first_row_and_all_of_them(has: list[int], wanted: list
     for value, start, stop in zip(wanted, begin.tolist(), end.tolist(), strict=True):
         rows = [at for at, own in enumerate(has) if own == value]
         assert lookup.order[start:stop].tolist() == rows
+
+
+def test_there_may_be_more_pairs_of_values_than_32_bits_count() -> None:
+    one = np.arange(70_000, dtype=np.int32)[::-1]
+    other = (np.arange(70_000) * 7919 % 69_997).astype(np.int64)
+    groups = group_rows(one, other)
+    assert groups.of_row.tolist() == one.tolist()
+    assert groups.first.tolist() == one.tolist()
